@@ -1,0 +1,173 @@
+"""The executor the engine drives: physical state, rounds, and nothing of languages.
+
+One worker thread calls it. A PendingBatch must be committed or aborted before the next round.
+Source: specification 2.2, 7.5, 9; reference contract section 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from ninfer.contract.batch import CommitDecision, PendingBatch, RowDisposition, SequenceId
+from ninfer.contract.mask import MaskProvider
+from ninfer.contract.sampling import SamplingParameters
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramShape:
+    """Fixed capacities of a program.
+
+    Units: rows resident at once; drafts per row; ids; tokens of one sequence; tokens of all
+    sequences together; tokens of one prefill chunk.
+    """
+
+    rows: int
+    draft_limit: int
+    token_domain: int
+    context_tokens: int
+    kv_tokens: int
+    prefill_chunk_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceRequest:
+    """What a program needs to open a sequence; ``token_ids`` is the whole prompt."""
+
+    token_ids: tuple[int, ...]
+    sampling: SamplingParameters
+    allow_prefix_reuse: bool = True
+
+
+class PrefixPath(Enum):
+    """Where reused prompt state came from."""
+
+    ROOT = "root"
+    CHECKPOINT = "checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSequence:
+    """An opened sequence and how much of its prompt is already computed."""
+
+    sequence: SequenceId
+    reused_tokens: int = 0
+    prefix_path: PrefixPath = PrefixPath.ROOT
+
+
+@dataclass(frozen=True, slots=True)
+class PrefillStep:
+    """One prefill chunk; ``batch`` holds the first token once the prompt's end was computed."""
+
+    computed_tokens: int
+    batch: PendingBatch | None = None
+
+
+class ResumeRoute(Enum):
+    """How a paused sequence comes back."""
+
+    NONE = "none"
+    SNAPSHOT = "snapshot"
+    REPLAY = "replay"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayStep:
+    """One chunk of a replay; ``complete`` once the old frontier is reached again."""
+
+    computed_tokens: int
+    complete: bool
+
+
+class ResumeState(Protocol):
+    """What a paused sequence owns: a full copy, or the facts to compute it again."""
+
+    @property
+    def route(self) -> ResumeRoute:
+        """Return the route a restore will take."""
+        ...
+
+    @property
+    def host_bytes(self) -> int:
+        """Return the bytes held in the host pool."""
+        ...
+
+
+class Program(Protocol):
+    """Owns device buffers, KV and recurrent state, ledgers, RNG positions and penalties."""
+
+    @property
+    def shape(self) -> ProgramShape:
+        """Return the fixed capacities."""
+        ...
+
+    def can_open(self, prompt_tokens: int, output_tokens: int) -> bool:
+        """Return whether ``open`` would find a row and room for its first units of work."""
+        ...
+
+    def open(self, request: SequenceRequest) -> OpenedSequence:
+        """Take a row for a prompt; ``can_open`` was true."""
+        ...
+
+    def prefill(self, sequence: SequenceId, masks: MaskProvider | None) -> PrefillStep:
+        """Compute the next chunk of one prompt.
+
+        Effects: only the chunk that reaches the prompt's end asks ``masks`` (row 0) and samples.
+        """
+        ...
+
+    def decode(
+        self,
+        sequences: Sequence[SequenceId],
+        remaining_tokens: Sequence[int],
+        masks: MaskProvider | None,
+    ) -> PendingBatch:
+        """Run one round over the rows in the given order.
+
+        Shapes:  remaining_tokens[b] ≥ 1 bounds what row b may produce.
+        Effects: logits, KV and records are provisional until ``commit``. A row whose licensed path
+                 met a dead end comes back failed; the others are unaffected.
+        Raises:  NonFiniteLogits, InvalidMask, DeviceFailure.
+        """
+        ...
+
+    def append_control(self, sequence: SequenceId, tokens: Sequence[int]) -> PendingBatch:
+        """Append fixed tokens without sampling and without touching the RNG."""
+        ...
+
+    def commit(
+        self, batch: PendingBatch, decisions: Sequence[CommitDecision]
+    ) -> Sequence[RowDisposition]:
+        """Make the decided prefixes permanent.
+
+        Effects: KV, recurrent state, ledger, penalty counts and RNG position advance by
+                 ``accepted_tokens``; cancelled and failed rows are released.
+        Raises:  RowMismatch — another batch is pending, or a decision breaks the row rules.
+        """
+        ...
+
+    def abort(self, batch: PendingBatch) -> None:
+        """Drop a pending batch; every sequence is as before the round."""
+        ...
+
+    def release(self, sequence: SequenceId) -> None:
+        """Give back the row and memory of a sequence that is not in a pending batch."""
+        ...
+
+    def pause(self, sequence: SequenceId, route: ResumeRoute) -> ResumeState:
+        """Free the row of a sequence at a committed boundary and keep what brings it back."""
+        ...
+
+    def can_resume(self, state: ResumeState) -> bool:
+        """Return whether ``resume`` would find a row and room."""
+        ...
+
+    def resume(self, state: ResumeState) -> SequenceId:
+        """Take a row for a paused sequence; a REPLAY then needs ``replay`` until complete."""
+        ...
+
+    def replay(self, sequence: SequenceId) -> ReplayStep:
+        """Compute the next chunk of a replay; nothing is sampled, masked or published."""
+        ...

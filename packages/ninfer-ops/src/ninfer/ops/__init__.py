@@ -1,0 +1,1 @@
+"""Masked sampling under one contract."""

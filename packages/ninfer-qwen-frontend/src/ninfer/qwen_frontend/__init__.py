@@ -1,0 +1,1 @@
+"""What Qwen-style output means."""

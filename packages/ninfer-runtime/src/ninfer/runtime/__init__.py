@@ -1,0 +1,1 @@
+"""Engine, scheduler, program and models."""

@@ -1,0 +1,1 @@
+"""Fakes and judges shared by the tests."""
