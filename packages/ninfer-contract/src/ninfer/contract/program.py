@@ -81,6 +81,23 @@ class ReplayStep:
     complete: bool
 
 
+@dataclass(frozen=True, slots=True)
+class ProgramUsage:
+    """What a program holds right now, for the metrics; pages are the unit of KV allocation.
+
+    Units: rows, KV pages (``kv_cached_pages`` of the used ones are only kept for prefix reuse), tokens
+    of one page, recurrent-state slots.
+    """
+
+    rows_used: int = 0
+    kv_used_pages: int = 0
+    kv_capacity_pages: int = 0
+    kv_cached_pages: int = 0
+    page_tokens: int = 1
+    state_used_slots: int = 0
+    state_capacity_slots: int = 0
+
+
 class ResumeState(Protocol):
     """What a paused sequence owns: a full copy, or the facts to compute it again."""
 
@@ -105,6 +122,19 @@ class Program(Protocol):
 
     def can_open(self, prompt_tokens: int, output_tokens: int) -> bool:
         """Return whether ``open`` would find a row and room for its first units of work."""
+        ...
+
+    def can_advance(self, sequences: Sequence[SequenceId]) -> int:
+        """Return how many of the sequences, counted from the first, have room for a next unit together.
+
+        A unit is one prefill chunk, one replay chunk or one decode round with its drafts. The first
+        sequence alone always has room once every other one is paused or released.
+        """
+        ...
+
+    @property
+    def usage(self) -> ProgramUsage:
+        """Return what is allocated now; read by the worker only."""
         ...
 
     def open(self, request: SequenceRequest) -> OpenedSequence:
@@ -156,8 +186,20 @@ class Program(Protocol):
         """Give back the row and memory of a sequence that is not in a pending batch."""
         ...
 
+    def snapshot_bytes(self, sequence: SequenceId) -> int:
+        """Return the host bytes that a SNAPSHOT pause of a sequence would hold."""
+        ...
+
     def pause(self, sequence: SequenceId, route: ResumeRoute) -> ResumeState:
         """Free the row of a sequence at a committed boundary and keep what brings it back."""
+        ...
+
+    def revoke(self, state: ResumeState) -> ResumeState:
+        """Turn a SNAPSHOT into the REPLAY of the same sequence; its host bytes are free again."""
+        ...
+
+    def drop(self, state: ResumeState) -> None:
+        """Give up a paused sequence for good; its host bytes are free again."""
         ...
 
     def can_resume(self, state: ResumeState) -> bool:
