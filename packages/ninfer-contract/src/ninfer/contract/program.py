@@ -85,8 +85,8 @@ class ReplayStep:
 class ProgramUsage:
     """What a program holds right now, for the metrics; pages are the unit of KV allocation.
 
-    Units: rows, KV pages (``kv_cached_pages`` of the used ones are only kept for prefix reuse), tokens
-    of one page, recurrent-state slots.
+    Units: rows; KV pages, of which ``kv_cached_pages`` are only kept for prefix reuse; tokens of
+    one page; recurrent-state slots.
     """
 
     rows_used: int = 0
@@ -125,7 +125,7 @@ class Program(Protocol):
         ...
 
     def can_advance(self, sequences: Sequence[SequenceId]) -> int:
-        """Return how many of the sequences, counted from the first, have room for a next unit together.
+        """Return how many sequences, counted from the first, have room for a next unit together.
 
         A unit is one prefill chunk, one replay chunk or one decode round with its drafts. The first
         sequence alone always has room once every other one is paused or released.
