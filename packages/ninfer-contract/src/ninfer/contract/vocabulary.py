@@ -41,12 +41,13 @@ class TokenVocabulary:
     def __post_init__(self) -> None:
         if len(self.pieces) != len(self.classes):
             raise ValueError(f"{len(self.pieces)} pieces but {len(self.classes)} classes")
-        eos = tuple(i for i, c in enumerate(self.classes) if c == TokenClass.EOS)
+        text, end = int(TokenClass.TEXT), int(TokenClass.EOS)
+        for token, (piece, kind) in enumerate(zip(self.pieces, self.classes, strict=True)):
+            if not piece and kind == text:
+                raise ValueError(f"token {token} is TEXT but has no bytes")
+        eos = tuple(i for i, kind in enumerate(self.classes) if kind == end)
         if not eos:
             raise ValueError("no id is EOS")
-        for token, (piece, kind) in enumerate(zip(self.pieces, self.classes, strict=True)):
-            if kind == TokenClass.TEXT and not piece:
-                raise ValueError(f"token {token} is TEXT but has no bytes")
         object.__setattr__(self, "eos_ids", eos)
 
     @classmethod
