@@ -16,6 +16,7 @@
     │  ├─ UnsupportedOption         legal, but this build or model does not have it
     │  ├─ InvalidPrompt             messages, template or token ids
     │  ├─ ContextLengthExceeded     the prompt does not fit
+    │  ├─ ThinkingBudgetCapacity    the output limit leaves no room behind the thinking budget
     │  └─ RequestCancelled          cancelled while it was still being prepared
     ├─ AdmissionError               the caller may try again
     │  ├─ Overloaded                every outstanding slot is taken
@@ -189,6 +190,12 @@ class ContextLengthExceeded(RequestError):
     """The prompt leaves no room in the context window."""
 
     code = "context_length_exceeded"
+
+
+class ThinkingBudgetCapacity(RequestError):
+    """The output limit leaves no room for closing the thinking and one token of answer."""
+
+    code = "thinking_budget_capacity_insufficient"
 
 
 class RequestCancelled(RequestError):
