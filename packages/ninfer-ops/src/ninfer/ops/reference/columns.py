@@ -54,9 +54,7 @@ def _one_by_one(columns: Columns) -> Candidates:
         logits = columns.logits[column : column + 1].to(torch.float32)
         if penalised[column]:
             logits = _penalised(columns, slice(column, column + 1), logits)
-        words = (
-            columns.masks[column : column + 1] if _has(columns.masks, constrained[column]) else None
-        )
+        words = _words(columns.masks, column) if constrained[column] else None
         if words is not None:
             logits = mask_out(logits, words)
         values, ids = best_of_row(logits[0], limits[column])
