@@ -13,6 +13,9 @@ from ninfer.ops.reference.candidates import Candidates, best_of_row, best_of_row
 from ninfer.ops.reference.logits import expand, mask_out, penalise
 from ninfer.ops.status import RowStatus
 
+_LARGE_DOMAIN = 4096
+"""From here on block maxima beat sorting keys on one core."""
+
 
 class Columns(NamedTuple):
     """N columns of logits and what adjusts them.
@@ -32,9 +35,20 @@ class Columns(NamedTuple):
 
 def candidates_of(columns: Columns) -> Candidates:
     """Return the best allowed tokens of every column after penalties."""
-    if columns.logits.device.type == "cpu":
-        return _one_by_one(columns)
-    return _all_at_once(columns)
+    if columns.logits.device.type != "cpu":
+        return _all_at_once(columns)
+    _require_inputs(columns)
+    if columns.logits.shape[1] < _LARGE_DOMAIN:
+        return _all_at_once(columns)
+    return _one_by_one(columns)
+
+
+def _require_inputs(columns: Columns) -> None:
+    # On a device this would wait; there the contract's "None where no row needs it" is trusted.
+    if columns.masks is None and bool(columns.batch.constrained.any()):
+        raise RowMismatch("sampling: a row is constrained and there are no masks")
+    if columns.counts is None and bool(columns.batch.penalised.any()):
+        raise RowMismatch("sampling: a row is penalised and there is no count table")
 
 
 def _one_by_one(columns: Columns) -> Candidates:
@@ -52,10 +66,12 @@ def _one_by_one(columns: Columns) -> Candidates:
         if not active[column]:
             continue
         logits = columns.logits[column : column + 1].to(torch.float32)
-        if penalised[column]:
-            logits = _penalised(columns, slice(column, column + 1), logits)
-        words = _words(columns.masks, column) if constrained[column] else None
-        if words is not None:
+        if columns.counts is not None and penalised[column]:
+            part = slice(column, column + 1)
+            logits = _penalised(columns, columns.counts, part, logits)
+        words = None
+        if columns.masks is not None and constrained[column]:
+            words = columns.masks[column : column + 1]
             logits = mask_out(logits, words)
         values, ids = best_of_row(logits[0], limits[column])
         status = _status(float(values[0]), words)
@@ -64,12 +80,6 @@ def _one_by_one(columns: Columns) -> Candidates:
             found.values[column, : len(ids)] = values
             found.ids[column, : len(ids)] = torch.where(values != -torch.inf, ids, -1)
     return found
-
-
-def _words(masks: Tensor | None, column: int) -> Tensor:
-    if masks is None:
-        raise RowMismatch("sampling: a row is constrained and there are no masks")
-    return masks[column : column + 1]
 
 
 def _status(best: float, words: Tensor | None) -> RowStatus:
@@ -83,7 +93,7 @@ def _status(best: float, words: Tensor | None) -> RowStatus:
 def _all_at_once(columns: Columns) -> Candidates:
     logits = columns.logits.to(torch.float32)
     if columns.counts is not None:
-        adjusted = _penalised(columns, slice(None), logits)
+        adjusted = _penalised(columns, columns.counts, slice(None), logits)
         logits = torch.where(columns.batch.penalised.unsqueeze(1), adjusted, logits)
     keep = None
     if columns.masks is not None:
@@ -92,12 +102,10 @@ def _all_at_once(columns: Columns) -> Candidates:
     return best_of_rows(logits, keep)
 
 
-def _penalised(columns: Columns, part: slice, logits: Tensor) -> Tensor:
-    if columns.counts is None:
-        raise RowMismatch("sampling: a row is penalised and there is no count table")
-    counts = columns.counts[columns.batch.counts_rows[part].to(torch.int64)]
+def _penalised(columns: Columns, table: Tensor, part: slice, logits: Tensor) -> Tensor:
+    batch = columns.batch
+    counts = table[batch.counts_rows[part].to(torch.int64)]
     if columns.overlay is not None:
         extra = columns.overlay[part]
         counts = counts.scatter_add(1, extra.clamp(min=0), (extra >= 0).to(counts.dtype))
-    batch = columns.batch
     return penalise(logits, counts, batch.presence[part], batch.frequency[part])
