@@ -1,1 +1,18 @@
-"""Constraint sources to masks."""
+"""Constraint sources to masks: admission, grammars, compilation, and the matcher.
+
+Owns what a declared language is and which tokens it allows next. Does not know prompts, stages,
+tools, models or devices.
+"""
+
+from ninfer.text._core import CompiledGrammar
+from ninfer.text._matcher import Matcher, lookahead_batch
+from ninfer.text.core import GrammarCore
+
+__all__ = [
+    # compilation
+    "CompiledGrammar",
+    "GrammarCore",
+    # matching
+    "Matcher",
+    "lookahead_batch",
+]
