@@ -1,0 +1,281 @@
+"""A JSON Schema document as typed, interned schema objects; nothing is combined yet.
+
+Every position that the standard calls a schema is visited once; ``const`` and ``enum`` hold values
+and are not. Schemas that say the same thing are one object, so that shared text is shared work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from ninfer.contract.constraint import UnknownKeywords
+from ninfer.contract.errors import InvalidSchema, UnsupportedSchema
+from ninfer.contract.location import JsonPointer
+from ninfer.text.json_source import JsonNumber, JsonValue, read_json
+from ninfer.text.schema import payloads
+from ninfer.text.schema.annotations import is_annotation, suggestion
+from ninfer.text.schema.dialect import ASSERTIONS, Dialect, dialect_of
+from ninfer.text.schema.references import Identities
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Schema:
+    """One schema: what its assertions hold, typed; sub-schemas are Schema objects.
+
+    ``pointer`` is its first place in the source. A boolean schema has ``truth`` and no keywords.
+    """
+
+    pointer: JsonPointer
+    keywords: dict[str, Any] = field(default_factory=dict)
+    truth: bool | None = None
+
+    def place(self, keyword: str) -> JsonPointer:
+        """Return where a keyword of this schema stands."""
+        return self.pointer / keyword
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Document:
+    """A validated source: its root schema, its dialect and the target of every reference."""
+
+    root: Schema
+    dialect: Dialect
+    targets: MappingProxyType[tuple[str, str], Schema]
+
+    def target(self, schema: Schema) -> Schema:
+        """Return what a schema's ``$ref`` names."""
+        return self.targets[schema.keywords["$ref"]]
+
+
+def read_schema(source: str, unknown: UnknownKeywords = UnknownKeywords.REFUSE) -> Document:
+    """Read and validate one document.
+
+    Raises: InvalidSchema, UnsupportedSchema — with the JSON Pointer of the keyword, or line and
+            column where the text is not JSON.
+    """
+    value = read_json(source)
+    return _Reading(value, dialect_of(value), unknown).document()
+
+
+_VALUES: dict[str, Callable[[JsonValue, JsonPointer], Any]] = {
+    "type": payloads.types,
+    "required": payloads.names,
+    "enum": payloads.values,
+    "const": payloads.anything,
+    "pattern": payloads.text,
+    "format": payloads.text,
+    "$ref": payloads.text,
+    "$anchor": payloads.text,
+    "$dynamicAnchor": payloads.text,
+    "minimum": payloads.number,
+    "maximum": payloads.number,
+    "exclusiveMinimum": payloads.number,
+    "exclusiveMaximum": payloads.number,
+    "multipleOf": payloads.divisor,
+    "uniqueItems": payloads.flag,
+    **dict.fromkeys(
+        "minLength maxLength minItems maxItems minProperties maxProperties minContains "
+        "maxContains".split(),
+        payloads.count,
+    ),
+}
+_ONE = frozenset(
+    "additionalProperties additionalItems propertyNames not if then else contains".split()
+)
+_LIST = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
+_OUTSIDE = frozenset(
+    "unevaluatedItems unevaluatedProperties $dynamicRef $recursiveRef $recursiveAnchor "
+    "$vocabulary".split()
+)
+_CONTAINERS = frozenset({"$defs", "definitions", "$schema", "$anchor", "$dynamicAnchor"})
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One pass over a document."""
+
+    value: JsonValue
+    dialect: Dialect
+    unknown: UnknownKeywords
+    identities: Identities = field(default_factory=Identities)
+    interned: dict[Any, Schema] = field(default_factory=dict)
+    located: dict[JsonPointer, Schema] = field(default_factory=dict)
+    references: dict[tuple[str, str], JsonPointer] = field(default_factory=dict)
+
+    def document(self) -> Document:
+        root = self.schema(self.value, JsonPointer(), "")
+        targets: dict[tuple[str, str], Schema] = {}
+        while pending := [key for key in self.references if key not in targets]:
+            for key in pending:
+                targets[key] = self.find(*key, place=self.references[key])
+        return Document(root, self.dialect, MappingProxyType(targets))
+
+    def find(self, base: str, reference: str, place: JsonPointer) -> Schema:
+        target = self.identities.resolve(base, reference, place)
+        if target in self.located:
+            return self.located[target]
+        value = self._at(target) if self.unknown is UnknownKeywords.ANNOTATE else None
+        if not isinstance(value, (dict, bool)):
+            raise InvalidSchema(f"{reference!r} names no schema", location=place)
+        return self.schema(value, target, base)
+
+    def _at(self, target: JsonPointer) -> JsonValue:
+        value = self.value
+        for token in target.tokens:
+            if isinstance(value, dict):
+                value = value.get(token)
+            elif isinstance(value, list) and token.isdigit() and int(token) < len(value):
+                value = value[int(token)]
+            else:
+                return None
+        return value
+
+    def schema(self, value: JsonValue, place: JsonPointer, base: str) -> Schema:
+        if isinstance(value, bool):
+            schema = self._interned(value, Schema(place, truth=value))
+        elif isinstance(value, dict):
+            base = self._base(value, place, base)
+            self._check_words(value, place)
+            keywords, key = self._keywords(value, place, base)
+            schema = self._interned(key, Schema(place, keywords))
+        else:
+            raise InvalidSchema("is no schema", location=place)
+        self.located[place] = schema
+        return schema
+
+    def _interned(self, key: Any, schema: Schema) -> Schema:
+        return self.interned.setdefault(key, schema)
+
+    def _base(self, value: dict[str, JsonValue], place: JsonPointer, base: str) -> str:
+        keyword = self.dialect.identity
+        shadowed = "$ref" in value and not self.dialect.has_ref_siblings
+        if keyword in value and not shadowed:
+            identity = payloads.text(value[keyword], place / keyword)
+            base = self.identities.declare(base, identity, place, keyword)
+        for keyword in ("$anchor", "$dynamicAnchor"):
+            if keyword in value and keyword in self.dialect.keywords:
+                anchor = payloads.text(value[keyword], place / keyword)
+                self.identities.name(base, anchor, place, keyword)
+        return base
+
+    def _check_words(self, value: dict[str, JsonValue], place: JsonPointer) -> None:
+        for word in value:
+            if word in _OUTSIDE:
+                raise UnsupportedSchema("is not supported", keyword=word, location=place / word)
+            if word not in self.dialect.keywords and not is_annotation(word):
+                self._refuse_word(word, place)
+        if "$ref" in value and not self.dialect.has_ref_siblings:
+            self._check_siblings(value, place)
+
+    def _refuse_word(self, word: str, place: JsonPointer) -> None:
+        if word in ASSERTIONS:
+            fact = f"is no keyword of {self.dialect.name}, which the document follows"
+        elif self.unknown is UnknownKeywords.ANNOTATE:
+            return
+        else:
+            near = suggestion(word)
+            fact = "is no known keyword" + (f"; did you mean {near!r}?" if near else "")
+        raise UnsupportedSchema(fact, keyword=word, location=place / word)
+
+    def _check_siblings(self, value: dict[str, JsonValue], place: JsonPointer) -> None:
+        for word in value:
+            if word in ASSERTIONS and word not in _CONTAINERS | {"$ref", self.dialect.identity}:
+                raise UnsupportedSchema(
+                    f"{self.dialect.name} ignores what stands beside $ref; use allOf",
+                    keyword=word,
+                    location=place / word,
+                )
+
+    def _keywords(
+        self, value: dict[str, JsonValue], place: JsonPointer, base: str
+    ) -> tuple[dict[str, Any], Any]:
+        """Return the typed keywords and a key that equal schemas share."""
+        typed: dict[str, Any] = {}
+        keys: list[Any] = []
+        for word, content in value.items():
+            if word not in ASSERTIONS or word not in self.dialect.keywords:
+                continue
+            payload, key = self._payload(word, content, place / word, base)
+            if word not in _CONTAINERS and word != self.dialect.identity:
+                typed[word] = payload
+                keys.append((word, key))
+        return typed, tuple(keys)
+
+    def _payload(
+        self, word: str, content: JsonValue, place: JsonPointer, base: str
+    ) -> tuple[Any, Any]:
+        if word in _ONE:
+            schema = self.schema(content, place, base)
+            return schema, id(schema)
+        if word in _LIST:
+            listed = self._list(content, place, base)
+            return listed, tuple(map(id, listed))
+        if word in _NAMED:
+            named = self._named(content, place, base)
+            return named, tuple((name, id(s)) for name, s in named.items())
+        match word:
+            case "items":
+                return self._items(content, place, base)
+            case "dependencies":
+                return self._dependencies(content, place, base)
+            case "dependentRequired":
+                lists = payloads.members(content, place)
+                found = {k: payloads.names(v, place / k) for k, v in lists.items()}
+                return found, tuple(found.items())
+            case "exclusiveMinimum" | "exclusiveMaximum" if self.dialect.has_boolean_exclusives:
+                exclusive = payloads.flag(content, place)
+                return exclusive, exclusive
+            case "$ref":
+                return self._reference(payloads.text(content, place), place, base)
+            case "$schema" | "$id" | "id":
+                return None, None
+        payload = _VALUES[word](content, place)
+        return payload, _value_key(payload)
+
+    def _reference(self, reference: str, place: JsonPointer, base: str) -> tuple[Any, Any]:
+        self.references.setdefault((base, reference), place)
+        return (base, reference), (base, reference)
+
+    def _list(self, content: JsonValue, place: JsonPointer, base: str) -> tuple[Schema, ...]:
+        listed = payloads.branches(content, place)
+        return tuple(self.schema(item, place / i, base) for i, item in enumerate(listed))
+
+    def _named(self, content: JsonValue, place: JsonPointer, base: str) -> dict[str, Schema]:
+        named = payloads.members(content, place)
+        return {name: self.schema(item, place / name, base) for name, item in named.items()}
+
+    def _items(self, content: JsonValue, place: JsonPointer, base: str) -> tuple[Any, Any]:
+        if not isinstance(content, list):
+            schema = self.schema(content, place, base)
+            return schema, id(schema)
+        if not self.dialect.has_item_lists:
+            raise InvalidSchema("is no schema; positions stand in prefixItems", location=place)
+        listed = tuple(self.schema(item, place / i, base) for i, item in enumerate(content))
+        return listed, tuple(map(id, listed))
+
+    def _dependencies(self, content: JsonValue, place: JsonPointer, base: str) -> tuple[Any, Any]:
+        found: dict[str, Any] = {}
+        for name, item in payloads.members(content, place).items():
+            is_names = isinstance(item, list)
+            at = place / name
+            found[name] = payloads.names(item, at) if is_names else self.schema(item, at, base)
+        return found, tuple((k, v if isinstance(v, tuple) else id(v)) for k, v in found.items())
+
+
+def _value_key(value: Any) -> Any:
+    """Return a hashable key under which equal values, and no others, agree."""
+    match value:
+        case bool() | None | str():
+            return (type(value).__name__, value)
+        case JsonNumber():
+            return value.exact
+        case list():
+            return ("list", *map(_value_key, value))
+        case dict():
+            return ("dict", *((k, _value_key(v)) for k, v in value.items()))
+        case _:
+            return value
