@@ -1,0 +1,91 @@
+"""The rows of one forward pass, flattened: no padding columns, any mix of lengths.
+
+N columns stand one after the other; row r owns columns ``first`` to ``first + columns``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ninfer.runtime.models.kv_pool import KvPool, SlotMap
+
+
+class RowInput(NamedTuple):
+    """New tokens of one row and where its sequence lies; ``start`` tokens came before them."""
+
+    token_ids: Sequence[int]
+    start: int
+    slots: SlotMap
+
+
+class RowPlan(NamedTuple):
+    """How one row attends: its columns, and the keys it reads.
+
+    ``run_begin`` names a contiguous run of slots, else ``gather`` lists them. ``mask`` bool
+    [columns, length] is None where every column sees everything.
+    """
+
+    first: int
+    columns: int
+    length: int
+    run_begin: int | None
+    gather: Tensor | None
+    mask: Tensor | None
+
+    def read(self, pool: Tensor) -> Tensor:
+        """Return one layer's keys or values of this row, [kv_heads, length, head_dim]."""
+        if self.run_begin is not None:
+            rows = pool[self.run_begin : self.run_begin + self.length]
+        else:
+            rows = pool.index_select(0, self.gather)  # type: ignore[arg-type]
+        return rows.transpose(0, 1)
+
+
+class ForwardBatch(NamedTuple):
+    """Tokens, positions and slots of all columns, int64[N] on the device, and the rows."""
+
+    token_ids: Tensor
+    positions: Tensor
+    slots: Tensor
+    rows: tuple[RowPlan, ...]
+
+    @property
+    def last_columns(self) -> list[int]:
+        """Return the last column of every row."""
+        return [row.first + row.columns - 1 for row in self.rows]
+
+
+def forward_batch(rows: Sequence[RowInput], pool: KvPool) -> ForwardBatch:
+    """Flatten rows for one pass over a pool."""
+    device = pool.device
+    tokens = [token for row in rows for token in row.token_ids]
+    ends = [row.start + len(row.token_ids) for row in rows]
+    positions = [torch.arange(row.start, end) for row, end in zip(rows, ends, strict=True)]
+    slots = [row.slots.slots(row.start, end) for row, end in zip(rows, ends, strict=True)]
+    plans = []
+    first = 0
+    for row in rows:
+        plans.append(_plan(row, first, device))
+        first += len(row.token_ids)
+    return ForwardBatch(
+        torch.tensor(tokens).to(device),
+        torch.cat(positions).to(device),
+        torch.cat(slots).to(device),
+        tuple(plans),
+    )
+
+
+def _plan(row: RowInput, first: int, device: torch.device) -> RowPlan:
+    columns = len(row.token_ids)
+    length = row.start + columns
+    run_begin = row.slots.run_begin
+    gather = row.slots.slots(0, length).to(device) if run_begin is None else None
+    mask = None
+    if columns > 1:
+        seen = torch.arange(row.start, length, device=device)[:, None]
+        mask = torch.arange(length, device=device) <= seen
+    return RowPlan(first, columns, length, run_begin, gather, mask)

@@ -1,0 +1,77 @@
+"""Keys and values of all attention layers, in pages addressed by slots.
+
+A slot holds one token of every layer: slot = page · PAGE_TOKENS + offset. A row whose pages
+follow each other is read as a view; any other row is gathered. Who owns which page is decided
+by :mod:`ninfer.runtime.program.pages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+PAGE_TOKENS = 64
+"""Tokens of one page."""
+
+
+class KvPool:
+    """Storage for keys and values.
+
+    Shapes: keys and values dtype[layers, pages · PAGE_TOKENS, kv_heads, head_dim].
+    """
+
+    def __init__(
+        self,
+        layers: int,
+        pages: int,
+        kv_heads: int,
+        head_dim: int,
+        *,
+        device: torch.device,
+        dtype: torch.dtype,
+    ) -> None:
+        shape = (layers, pages * PAGE_TOKENS, kv_heads, head_dim)
+        # Zeroed, so that a masked slot nobody wrote cannot bring a NaN into a product.
+        self.keys = torch.zeros(shape, device=device, dtype=dtype)
+        self.values = torch.zeros(shape, device=device, dtype=dtype)
+        self.device = device
+
+    @property
+    def token_bytes(self) -> int:
+        """Return the bytes of one slot over all layers."""
+        return 2 * self.keys[:, 0].nbytes
+
+    def write(self, layer: int, slots: Tensor, keys: Tensor, values: Tensor) -> None:
+        """Store keys and values [N, kv_heads, head_dim] of one layer at slots int64[N]."""
+        self.keys[layer].index_copy_(0, slots, keys)
+        self.values[layer].index_copy_(0, slots, values)
+
+    def copy(self, source: Tensor, target: Tensor) -> None:
+        """Copy whole slots of every layer; source and target int64[N] share no slot."""
+        self.keys.index_copy_(1, target, self.keys.index_select(1, source))
+        self.values.index_copy_(1, target, self.values.index_select(1, source))
+
+
+class SlotMap:
+    """Where the tokens of one sequence lie: a page table, read as a run where possible."""
+
+    def __init__(self, pages: Sequence[int]) -> None:
+        self.pages = tuple(pages)
+        follows = all(right == left + 1 for left, right in pairwise(self.pages))
+        self.run_begin = self.pages[0] * PAGE_TOKENS if self.pages and follows else None
+
+    @property
+    def capacity_tokens(self) -> int:
+        """Return how many tokens the pages hold."""
+        return len(self.pages) * PAGE_TOKENS
+
+    def slots(self, begin: int, end: int) -> Tensor:
+        """Return the slots of positions begin..end-1, int64 in host memory."""
+        positions = torch.arange(begin, end)
+        if self.run_begin is not None:
+            return positions + self.run_begin
+        table = torch.tensor(self.pages)
+        return table[positions // PAGE_TOKENS] * PAGE_TOKENS + positions % PAGE_TOKENS

@@ -1,0 +1,126 @@
+"""From a checkpoint's ``config.json`` to a decoder's shape; every refusal names the field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from ninfer.contract import ModelError
+from ninfer.runtime.models.config import DecoderConfig, RopeConfig, RopeKind
+
+T = TypeVar("T", bool, int, float, str)
+
+SERVED = ("llama", "qwen2", "qwen3")
+"""The values of ``model_type`` that are served."""
+
+
+def decoder_config(config: Mapping[str, object], source: str) -> DecoderConfig:
+    """Return the shape that a ``config.json`` describes; ``source`` names the file in errors.
+
+    Raises: ModelError — a field is missing, has another type, or asks for what is not served.
+    """
+    fields = _Fields(config, source)
+    family = fields.require("model_type", str)
+    if family not in SERVED:
+        raise fields.fail("model_type", f"{family!r} is not served (served: {', '.join(SERVED)})")
+    fields.allow("hidden_act", ("silu",))
+    fields.allow("use_sliding_window", (False,))
+    hidden, heads = fields.require("hidden_size", int), fields.require("num_attention_heads", int)
+    kv_heads = fields.get("num_key_value_heads", int, heads)
+    if heads <= 0 or kv_heads <= 0 or heads % kv_heads:
+        raise fields.fail("num_key_value_heads", f"{kv_heads} does not divide {heads} heads")
+    head_dim = fields.get("head_dim", int, hidden // heads)
+    attention_bias = fields.get("attention_bias", bool, False)
+    return DecoderConfig(
+        family=family,
+        hidden=hidden,
+        layers=fields.require("num_hidden_layers", int),
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        ffn=fields.require("intermediate_size", int),
+        vocab_rows=fields.require("vocab_size", int),
+        norm_eps=fields.get("rms_norm_eps", float, 1e-6),
+        rope=_rope(fields, head_dim),
+        context_tokens=fields.require("max_position_embeddings", int),
+        qkv_bias=family == "qwen2" or attention_bias,
+        output_bias=family != "qwen2" and attention_bias,
+        mlp_bias=fields.get("mlp_bias", bool, False),
+        qk_norm=family == "qwen3",
+        tied_embeddings=fields.get("tie_word_embeddings", bool, False),
+    )
+
+
+def _rope(fields: _Fields, head_dim: int) -> RopeConfig:
+    """Read ``rope_parameters`` (new checkpoints) or ``rope_theta`` with ``rope_scaling``."""
+    name = "rope_parameters" if fields.has("rope_parameters") else "rope_scaling"
+    scaling = fields.nested(name)
+    theta = scaling.get("rope_theta", float, fields.get("rope_theta", float, 10000.0))
+    kind = scaling.get("rope_type", str, scaling.get("type", str, "default"))
+    if kind == "default":
+        return RopeConfig(theta, head_dim)
+    if kind == "linear":
+        return RopeConfig(theta, head_dim, RopeKind.LINEAR, scaling.require("factor", float))
+    if kind == "llama3":
+        return RopeConfig(
+            theta,
+            head_dim,
+            RopeKind.LLAMA3,
+            factor=scaling.require("factor", float),
+            low_freq_factor=scaling.require("low_freq_factor", float),
+            high_freq_factor=scaling.require("high_freq_factor", float),
+            original_context=scaling.require("original_max_position_embeddings", int),
+        )
+    if kind == "factors":
+        factors = scaling.numbers("factors")
+        if len(factors) != head_dim // 2:
+            raise scaling.fail("factors", f"{len(factors)} numbers, not {head_dim // 2}")
+        return RopeConfig(theta, head_dim, RopeKind.FACTORS, factors=factors)
+    served = ", ".join(k.value for k in RopeKind)
+    raise scaling.fail("rope_type", f"{kind!r} is not served (served: {served})")
+
+
+class _Fields:
+    """A JSON object whose errors say where it stands."""
+
+    def __init__(self, values: Mapping[str, object], place: str) -> None:
+        self._values = values
+        self._place = place
+
+    def fail(self, name: str, fact: str) -> ModelError:
+        return ModelError(f"{self._place}: {name}: {fact}")
+
+    def has(self, name: str) -> bool:
+        return self._values.get(name) is not None
+
+    def get(self, name: str, kind: type[T], default: T) -> T:
+        return self.require(name, kind) if self.has(name) else default
+
+    def require(self, name: str, kind: type[T]) -> T:
+        value = self._values.get(name)
+        if value is None:
+            raise self.fail(name, "is missing")
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise self.fail(name, f"is {type(value).__name__}, not {kind.__name__}")
+        return value
+
+    def numbers(self, name: str) -> tuple[float, ...]:
+        value = self._values.get(name)
+        if not isinstance(value, list) or not all(isinstance(v, int | float) for v in value):
+            raise self.fail(name, "is not a list of numbers")
+        return tuple(float(v) for v in value)
+
+    def allow(self, name: str, served: tuple[object, ...]) -> None:
+        if self.has(name) and self._values[name] not in served:
+            names = ", ".join(repr(v) for v in served)
+            raise self.fail(name, f"{self._values[name]!r} is not served (served: {names})")
+
+    def nested(self, name: str) -> _Fields:
+        value = self._values.get(name)
+        if value is None:
+            value = {}
+        if not isinstance(value, Mapping):
+            raise self.fail(name, "is not an object")
+        return _Fields(value, f"{self._place}: {name}")
