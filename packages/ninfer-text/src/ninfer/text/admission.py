@@ -1,0 +1,42 @@
+"""From a caller's constraint to a grammar: validation and conversion, one front end per kind."""
+
+from __future__ import annotations
+
+from ninfer.contract.constraint import ConstraintKind, OutputConstraint
+from ninfer.contract.errors import UnsatisfiableConstraint
+from ninfer.contract.vocabulary import TokenVocabulary
+from ninfer.text.choice import choice_grammar
+from ninfer.text.gbnf import gbnf_grammar
+from ninfer.text.grammar import NOTHING, Grammar
+from ninfer.text.json_rules import json_object_grammar
+from ninfer.text.productive import without_dead_branches
+from ninfer.text.regex import regex_grammar
+from ninfer.text.schema import schema_grammar
+
+
+def admit(constraint: OutputConstraint, vocabulary: TokenVocabulary) -> Grammar:
+    """Return the grammar of a constraint.
+
+    Effects: alternatives and rules without a finite word are gone from the result.
+    Raises:  InvalidGrammar, InvalidTokenReference, InvalidRegex, InvalidChoice, InvalidSchema,
+             UnsupportedSchema — with the place in the constraint's own text;
+             UnsatisfiableConstraint — no finite text satisfies the constraint.
+    """
+    grammar = without_dead_branches(_grammar(constraint, vocabulary))
+    if grammar.entry == NOTHING:
+        raise UnsatisfiableConstraint("no finite text satisfies it", kind=constraint.kind)
+    return grammar
+
+
+def _grammar(constraint: OutputConstraint, vocabulary: TokenVocabulary) -> Grammar:
+    match constraint.kind:
+        case ConstraintKind.GRAMMAR:
+            return gbnf_grammar(constraint.source, vocabulary)
+        case ConstraintKind.JSON_OBJECT:
+            return json_object_grammar()
+        case ConstraintKind.JSON_SCHEMA:
+            return schema_grammar(constraint.source, constraint.unknown_keywords)
+        case ConstraintKind.CHOICE:
+            return choice_grammar(constraint.literals)
+        case ConstraintKind.REGEX:
+            return regex_grammar(constraint.source)

@@ -1,0 +1,99 @@
+"""Flat productions: what the core itself would make of nested groups, made by us once.
+
+A production is a list of alternatives, an alternative a sequence of symbols. Equal productions are
+one production, so equal sublanguages are spelled, compiled and cached once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ninfer.text.automata.characters import CharacterSet
+from ninfer.text.emitter.spelling import spell_class, spell_text, spell_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A nonempty text."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return spell_text(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One character of a set, or with ``starred`` any number of them."""
+
+    members: CharacterSet
+    starred: bool = False
+
+    def __str__(self) -> str:
+        return spell_class(self.members) + ("*" if self.starred else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A token terminal."""
+
+    ids: tuple[int, ...]
+    excluded: bool
+
+    def __str__(self) -> str:
+        return spell_tokens(self.ids, excluded=self.excluded)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A reference to another production."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Symbol = Text | OneOf | Tokens | Call
+Alternative = tuple[Symbol, ...]
+Body = tuple[Alternative, ...]
+
+
+def one_of(members: CharacterSet) -> Symbol:
+    """Return the symbol of one character of a set; a single character is a text."""
+    if len(members) == 1:
+        return Text(chr(members.ranges[0][0]))
+    return OneOf(members)
+
+
+@dataclass(slots=True)
+class Productions:
+    """The productions of one grammar in order of their making."""
+
+    bodies: dict[str, Body] = field(default_factory=dict)
+    _names: dict[Body, str] = field(default_factory=dict)
+
+    def intern(self, body: Body, stem: str) -> str:
+        """Return the name of a body, adding it under a new name when it is new."""
+        if body not in self._names:
+            self._names[body] = self.reserve(stem)
+            self.bodies[self._names[body]] = body
+        return self._names[body]
+
+    def reserve(self, stem: str) -> str:
+        """Return a new name whose body will be set with ``define``."""
+        name = stem if stem not in self.bodies else f"{stem}_{len(self.bodies)}"
+        while name in self.bodies:
+            name += "_"
+        self.bodies[name] = ()
+        return name
+
+    def define(self, name: str, body: Body) -> None:
+        """Give a reserved name its body."""
+        self.bodies[name] = body
+        self._names.setdefault(body, name)
+
+
+def spell_body(body: Body) -> str:
+    """Return the right-hand side of a production."""
+    return " | ".join(" ".join(map(str, symbols)) if symbols else '""' for symbols in body)

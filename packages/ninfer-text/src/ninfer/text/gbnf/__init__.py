@@ -1,0 +1,4 @@
+"""GBNF texts: the grammar that a caller writes by hand.
+
+Owns the syntax, its limits, and the check of token references. Does not know the core's dialect.
+"""
