@@ -33,7 +33,8 @@ class Checkpoint:
                 file = safe_open(path, framework="pt", device="cpu")
             except (SafetensorError, OSError) as error:
                 raise ModelError(f"{path}: not readable as safetensors: {error}") from error
-            self._homes.update(dict.fromkeys(file.keys(), file))
+            names = file.keys()  # type: ignore[no-untyped-call]
+            self._homes.update(dict.fromkeys(names, file))
 
     def require_json(self, name: str) -> Json:
         """Return the object of a JSON file.
@@ -73,14 +74,6 @@ class Checkpoint:
             return path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise ModelError(f"{path}: not UTF-8: {error}") from error
-
-    def tensor_names(self) -> Iterator[str]:
-        """Yield the names of all tensors."""
-        return iter(self._homes)
-
-    def has_tensor(self, name: str) -> bool:
-        """Return whether a tensor exists."""
-        return name in self._homes
 
     def tensor(self, name: str) -> torch.Tensor:
         """Return a tensor backed by the mapped file.

@@ -67,14 +67,20 @@ class GgufFile:
 
         Raises: ModelError — the field is missing or is not such an array.
         """
-        return [str(item) for item in self._array(field)]
+        items = self._array(field)
+        if not all(isinstance(item, str) for item in items):
+            raise self.fail(field, "is not an array of strings")
+        return cast("list[str]", items)
 
     def integers(self, field: str) -> list[int]:
         """Return an array of integers.
 
         Raises: ModelError — the field is missing or is not such an array.
         """
-        return [int(item) for item in self._array(field)]
+        items = self._array(field)
+        if not all(isinstance(item, int) for item in items):
+            raise self.fail(field, "is not an array of integers")
+        return cast("list[int]", items)
 
     def _array(self, field: str) -> list[object]:
         found = self._reader.fields.get(field)

@@ -65,7 +65,7 @@ def choose_strategy(device: torch.device, dtype: torch.dtype) -> LinearStrategy:
 
 def _is_packing_sound() -> bool:
     """Compare a packed with a plain product; a library without the operators has none."""
-    if not torch.backends.mkldnn.is_available():
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     steps = torch.arange(64 * 32, dtype=torch.float32)
     weight = torch.sin(steps).reshape(64, 32).to(torch.bfloat16)

@@ -18,10 +18,6 @@ from ninfer.runtime.models.config import DecoderConfig
 class TensorSource(Protocol):
     """Finds checkpoint tensors by name."""
 
-    def has_tensor(self, name: str) -> bool:
-        """Return whether a tensor exists."""
-        ...
-
     def tensor(self, name: str) -> Tensor:
         """Return a tensor.
 
@@ -78,7 +74,7 @@ class WeightReader:
     def head(self) -> Tensor:
         """Return the output matrix, [vocab_rows, hidden]; the embedding where they are tied."""
         c = self._config
-        if c.tied_embeddings or not self._source.has_tensor("lm_head.weight"):
+        if c.tied_embeddings:
             return self.embedding()
         return self._read("lm_head.weight", (c.vocab_rows, c.hidden))
 
