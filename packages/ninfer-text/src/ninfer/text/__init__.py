@@ -6,11 +6,15 @@ tools, models or devices.
 
 from ninfer.text._core import CompiledGrammar
 from ninfer.text._matcher import Matcher, lookahead_batch
+from ninfer.text.compiler import Compiled, ConstraintCompiler, Envelope
 from ninfer.text.core import GrammarCore
 
 __all__ = [
     # compilation
+    "Compiled",
     "CompiledGrammar",
+    "ConstraintCompiler",
+    "Envelope",
     "GrammarCore",
     # matching
     "Matcher",
