@@ -124,11 +124,14 @@ class Program(Protocol):
         """Return whether ``open`` would find a row and room for its first units of work."""
         ...
 
-    def can_advance(self, sequences: Sequence[SequenceId]) -> int:
+    def can_advance(
+        self, sequences: Sequence[SequenceId], control_tokens: Sequence[int] = ()
+    ) -> int:
         """Return how many sequences, counted from the first, have room for a next unit together.
 
-        A unit is one prefill chunk, one replay chunk or one decode round with its drafts. The first
-        sequence alone always has room once every other one is paused or released.
+        A unit is one prefill chunk, one replay chunk, one decode round with its drafts, or where
+        ``control_tokens[b]`` (absent: 0 for every row) is positive the append of so many tokens.
+        The first sequence alone always has room once every other one is paused or released.
         """
         ...
 

@@ -61,6 +61,22 @@ class ConstraintReport:
     mask_seconds: float = 0.0
     matcher_seconds: float = 0.0
 
+    def record(self) -> dict[str, object]:
+        """Return the one JSON shape of every entry: command line, HTTP, log and benches."""
+        return {
+            "branch": self.branch.value,
+            "complete": self.complete,
+            "terminated": self.terminated,
+            "cache": self.cache.value,
+            "mask_positions": self.mask_positions,
+            "mask_upload_bytes": self.mask_upload_bytes,
+            "timings_seconds": {
+                "prepare": self.prepare_seconds,
+                "mask": self.mask_seconds,
+                "matcher": self.matcher_seconds,
+            },
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class ThinkingReport:
