@@ -1,0 +1,5 @@
+"""Lets ``python -m ninfer.cli`` run the command."""
+
+from ninfer.cli.main import main
+
+main()
