@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ninfer.contract import FinishReason
+from ninfer.contract import Channel, FinishReason
 from ninfer.qwen_frontend.decoder import PieceTable, TextDecoder
 
 
@@ -84,6 +84,14 @@ class StopRules:
             self._take(position, token)
             if position.finish is not None:
                 return
+
+    def closes_exactly(self, position: Position, closing: Sequence[int]) -> bool:
+        """Return whether tokens would end the thinking without becoming content themselves."""
+        probe = position.decoder.fork()
+        for token in closing:
+            probe.feed(self._pieces.published(token))
+        content = [d for d in probe.take_deltas() if d.channel is Channel.CONTENT]
+        return not probe.in_reasoning and not content
 
     def _take(self, position: Position, token: int) -> None:
         position.generated += 1

@@ -220,10 +220,7 @@ class Session:
     def _closing_for(self, position: Position) -> tuple[int, ...]:
         """Return the control text that ends the thinking with its last byte, not before."""
         for closing in self._budget.closings:
-            probe = position.fork()
-            self._rules.inject(probe, closing)
-            texts = {delta.channel for delta in probe.decoder.take_deltas()}
-            if not probe.decoder.in_reasoning and Channel.CONTENT not in texts:
+            if self._rules.closes_exactly(position, closing):
                 return closing
         raise IntegrityError("no control text closes the thinking here")
 
