@@ -8,6 +8,7 @@ from ninfer.text._core import CompiledGrammar
 from ninfer.text._matcher import Matcher, lookahead_batch
 from ninfer.text.compiler import Compiled, ConstraintCompiler, Envelope
 from ninfer.text.core import GrammarCore
+from ninfer.text.huggingface import vocabulary_from_tokenizer
 
 __all__ = [
     # compilation
@@ -19,4 +20,6 @@ __all__ = [
     # matching
     "Matcher",
     "lookahead_batch",
+    # vocabulary
+    "vocabulary_from_tokenizer",
 ]
