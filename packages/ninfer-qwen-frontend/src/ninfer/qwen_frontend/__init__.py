@@ -5,6 +5,7 @@ devices, scheduling or wire formats.
 """
 
 from ninfer.qwen_frontend.facts import ModelFacts, ReasoningMarkers, find_reasoning_markers
+from ninfer.qwen_frontend.frontend import Frontend
 from ninfer.qwen_frontend.prepared import PreparedPrompt
 from ninfer.qwen_frontend.session import Session
 from ninfer.qwen_frontend.tool_template import bundled_template
@@ -16,6 +17,7 @@ __all__ = [
     "bundled_template",
     "find_reasoning_markers",
     # serving
+    "Frontend",
     "PreparedPrompt",
     "Session",
 ]

@@ -91,8 +91,8 @@ class Frontend:
         return Session(position, rules, answer.publisher, guarantee=guarantee, budget=budget)
 
     def warm_up(self) -> None:
-        """Index the vocabulary and build the rules that every grammar shares, ahead of requests."""
-        self.compiler.warm_up()
+        """Index the vocabulary ahead of the first constrained request."""
+        _ = self.compiler.core
 
     def _budget(
         self, prepared: PreparedPrompt, options: RequestOptions, limit: OutputLimit
