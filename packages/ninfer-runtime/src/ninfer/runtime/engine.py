@@ -1,0 +1,269 @@
+"""The engine: prepare and submit on the caller's thread, everything else on one worker.
+
+Knows no output format: sessions decide what tokens mean. Source: reference contract section 1.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from types import TracebackType
+
+from ninfer.contract import (
+    EngineOptions,
+    GenerationResult,
+    NInferError,
+    Program,
+    PromptInput,
+    QueueTimeout,
+    RequestOptions,
+)
+from ninfer.runtime.clocks import RequestClock
+from ninfer.runtime.counters import Counters, EngineStats
+from ninfer.runtime.frontend import Frontend
+from ninfer.runtime.handle import GenerationHandle
+from ninfer.runtime.inbox import EngineState, Inbox
+from ninfer.runtime.limits import output_limit_for, resolve_sampling
+from ninfer.runtime.masks import LookaheadBatch, lookahead_rows
+from ninfer.runtime.opening import first_mask
+from ninfer.runtime.outlet import Outlet
+from ninfer.runtime.outstanding import Outstanding, Slot
+from ninfer.runtime.prepared import Cancellation, Prepared
+from ninfer.runtime.request import EngineRequest
+from ninfer.runtime.request_log import RequestLog, SilentLog
+from ninfer.runtime.settlement import Settlement
+from ninfer.runtime.worker import Worker
+
+
+class Engine:
+    """Serves requests over one program.
+
+    ``threaded`` False leaves the worker to ``run_cycle``, for tests and tools that step it.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        frontend: Frontend,
+        options: EngineOptions | None = None,
+        *,
+        lookahead: LookaheadBatch = lookahead_rows,
+        log: RequestLog | None = None,
+        now: Callable[[], float] = time.monotonic,
+        threaded: bool = True,
+    ) -> None:
+        self.options = options or EngineOptions()
+        self.frontend = frontend
+        self.shape = program.shape
+        self._now = now
+        self._log = log or SilentLog()
+        self._counters = Counters()
+        self._inbox = Inbox()
+        self._ids = itertools.count(1)
+        self._outstanding = Outstanding(
+            self.options.max_concurrency + self.options.max_pending_requests
+        )
+        settlement = Settlement(
+            self._counters, self._log, now, self.options.speculative, program.shape.draft_limit
+        )
+        self._worker = Worker(
+            program, self.options, self._inbox, settlement, self._counters, lookahead, now
+        )
+        self._thread: threading.Thread | None = None
+        if threaded:
+            self._thread = threading.Thread(
+                target=self._worker.run, name="ninfer-worker", daemon=True
+            )
+            self._thread.start()
+            weakref.finalize(self, self._inbox.move_to, EngineState.STOPPING)
+
+    def deadline(self) -> float:
+        """Return the pending deadline of a request that enters now, on the engine's clock."""
+        return self._now() + self.options.pending_timeout_ms / 1000.0
+
+    def prepare(self, prompt: PromptInput, *, cancellation: Cancellation | None = None) -> Prepared:
+        """Render a prompt on the caller's thread.
+
+        Raises: RequestError — the prompt is refused; RequestCancelled; EngineUnavailable.
+        """
+        started = self._now()
+        try:
+            self._inbox.require_open()
+            rendered = self.frontend.prepare(prompt)
+            if cancellation is not None:
+                cancellation.require_wanted()
+        except NInferError as error:
+            self._reject(error)
+            raise
+        return Prepared(rendered, started, self._now() - started)
+
+    def submit(
+        self,
+        prepared: Prepared,
+        options: RequestOptions | None = None,
+        *,
+        deadline: float | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> GenerationHandle:
+        """Put a request into the queue and return its handle.
+
+        Effects: compiles what the request is held to on the caller's thread, with a request slot
+                 reserved and no engine lock held; the slot is given back when anything is refused.
+        Raises:  Overloaded, EngineUnavailable, RequestError, QueueTimeout — the deadline passed
+                 meanwhile; RequestCancelled.
+        """
+        try:
+            self._inbox.require_open()
+            slot = self._outstanding.take()
+            try:
+                return self._submit(
+                    prepared,
+                    options or RequestOptions(),
+                    self.deadline() if deadline is None else deadline,
+                    cancellation or Cancellation(),
+                    slot,
+                )
+            except BaseException:
+                slot.give_back()
+                raise
+        except NInferError as error:
+            self._reject(error)
+            raise
+
+    def start(
+        self,
+        prompt: PromptInput,
+        options: RequestOptions | None = None,
+        *,
+        cancellation: Cancellation | None = None,
+    ) -> GenerationHandle:
+        """Prepare and submit under one deadline.
+
+        Raises: as ``prepare`` and ``submit``.
+        """
+        deadline = self.deadline()
+        prepared = self.prepare(prompt, cancellation=cancellation)
+        return self.submit(prepared, options, deadline=deadline, cancellation=cancellation)
+
+    def generate(
+        self, prompt: PromptInput, options: RequestOptions | None = None
+    ) -> GenerationResult:
+        """Prepare, submit and wait.
+
+        Raises: as ``start``; whatever ended the request.
+        """
+        return self.start(prompt, options).wait()
+
+    def count_tokens(self, prompt: PromptInput) -> int:
+        """Return the length of a rendered prompt; compiles nothing.
+
+        Raises: RequestError — the prompt is refused.
+        """
+        return len(self.frontend.prepare(prompt).token_ids)
+
+    @property
+    def is_available(self) -> bool:
+        """Return whether requests are taken."""
+        return self._inbox.state is EngineState.OPEN
+
+    @property
+    def state(self) -> EngineState:
+        """Return what the engine is doing."""
+        return self._inbox.state
+
+    def stats(self) -> EngineStats:
+        """Return a snapshot of the counters."""
+        stats = self._counters.snapshot()
+        stats.requests_outstanding = self._outstanding.taken
+        return stats
+
+    def run_cycle(self) -> bool:
+        """Run one worker cycle on the calling thread, without waiting; False once closed.
+
+        Raises: RuntimeError — the engine has its own thread.
+        """
+        if self._thread is not None:
+            raise RuntimeError("the worker thread runs the cycles of this engine")
+        return self._worker.cycle(block=False)
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether no request is waiting, resident or paused."""
+        return self._worker.is_idle
+
+    def close(self, *, drain_seconds: float = 0.0) -> None:
+        """Take no more requests, let those there end for a while, then fail the rest.
+
+        Effects: the worker thread is gone when this returns.
+        """
+        if self._thread is None:
+            self._inbox.move_to(EngineState.STOPPING)
+            self._worker.cycle(block=False)
+        else:
+            if drain_seconds > 0:
+                self._inbox.move_to(EngineState.DRAINING)
+                self._thread.join(drain_seconds)
+            self._inbox.move_to(EngineState.STOPPING)
+            self._thread.join()
+        self._log.close()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _submit(
+        self,
+        prepared: Prepared,
+        options: RequestOptions,
+        deadline: float,
+        cancellation: Cancellation,
+        slot: Slot,
+    ) -> GenerationHandle:
+        submitted = self._now()
+        limit, reason = output_limit_for(prepared, options, self.shape)
+        sampling = resolve_sampling(prepared, options)
+        cancellation.require_wanted()
+        session = self.frontend.open_session(
+            prepared.prompt, options, output_limit=limit, limit_reason=reason
+        )
+        mask_started = self._now()
+        mask = first_mask(session, options, self.shape.token_domain) if limit else None
+        queued = self._now()
+        cancellation.require_wanted()
+        if queued >= deadline:
+            raise QueueTimeout("the pending deadline passed while the request was prepared")
+        outlet = Outlet(slot, cancellation, self._inbox.wake)
+        request = EngineRequest(
+            request_id=next(self._ids),
+            prepared=prepared,
+            options=options,
+            session=session,
+            sampling=sampling,
+            output_limit=limit,
+            deadline=deadline,
+            outlet=outlet,
+            clock=RequestClock(
+                prepared.started, prepared.seconds, queued - submitted, submitted, queued
+            ),
+            initial_mask=mask,
+        )
+        if mask is not None:
+            request.masks.positions += 1
+            request.masks.seconds += queued - mask_started
+        handle = GenerationHandle(request.request_id, prepared.prompt.report, sampling, outlet)
+        self._inbox.put(request)
+        return handle
+
+    def _reject(self, error: NInferError) -> None:
+        self._counters.rejected()
+        self._log.rejected(error)

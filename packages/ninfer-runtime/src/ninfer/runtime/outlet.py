@@ -1,0 +1,150 @@
+"""The one way from the worker to a consumer; the worker never waits here.
+
+Events queue up to the request's own output limit, so a consumer that blocks costs memory that
+is bounded by its answer and nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from ninfer.contract import GenerationResult, NInferError
+from ninfer.runtime.events import GenerationEnd, StreamEvent
+from ninfer.runtime.outstanding import Slot
+from ninfer.runtime.prepared import Cancellation
+
+Listener = Callable[[], None]
+
+
+class Outlet:
+    """Event queue, terminal state and cancellation of one request."""
+
+    def __init__(self, slot: Slot, cancellation: Cancellation, wake: Callable[[], None]) -> None:
+        self._slot = slot
+        self._cancellation = cancellation
+        self._wake = wake
+        self._events: deque[StreamEvent] = deque()
+        self._ready = threading.Condition(threading.Lock())
+        self._listener: Listener | None = None
+        self._result: GenerationResult | None = None
+        self._error: NInferError | None = None
+        self._abandoned = False
+
+    # The worker's side.
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Return whether the consumer wants no more."""
+        return self._cancellation.is_cancelled
+
+    def publish(self, event: StreamEvent) -> None:
+        """Append an event; dropped when nobody can read it any more."""
+        with self._ready:
+            if self._abandoned:
+                return
+            self._events.append(event)
+            self._ready.notify_all()
+        self._notify()
+
+    def finish(self, result: GenerationResult) -> None:
+        """End with a result."""
+        with self._ready:
+            self._result = result
+        self.publish(GenerationEnd(result))
+        self._slot.worker_done()
+
+    def fail(self, error: NInferError) -> None:
+        """End with an error."""
+        with self._ready:
+            self._error = error
+            self._ready.notify_all()
+        self._notify()
+        self._slot.worker_done()
+
+    def _notify(self) -> None:
+        listener = self._listener
+        if listener is None:
+            return
+        try:
+            listener()
+        except Exception:
+            # A consumer that died, such as a closed event loop, is no concern of other requests.
+            self._listener = None
+
+    # The consumer's side.
+
+    @property
+    def is_settled(self) -> bool:
+        """Return whether a result or an error is there."""
+        return self._result is not None or self._error is not None
+
+    def cancel(self) -> None:
+        """Ask the worker to stop at its next boundary."""
+        self._cancellation.cancel()
+        self._wake()
+
+    def release(self) -> None:
+        """Let go for good: what was not read is dropped, and a live request is cancelled."""
+        with self._ready:
+            if self._abandoned:
+                return
+            self._abandoned = True
+            self._events.clear()
+            self._listener = None
+            settled = self.is_settled
+        self._slot.consumer_released()
+        if not settled:
+            self.cancel()
+
+    def listen(self, listener: Listener | None) -> None:
+        """Call ``listener`` after every new event, on the worker's thread; it must not block."""
+        with self._ready:
+            self._listener = listener
+
+    def take(self) -> list[StreamEvent]:
+        """Return the events that arrived since the last call, without waiting.
+
+        Raises: NInferError — the request failed and every event was read.
+        """
+        with self._ready:
+            if not self._events:
+                self._raise_failure()
+                return []
+            events = list(self._events)
+            self._events.clear()
+            return events
+
+    def next(self, timeout: float | None = None) -> StreamEvent | None:
+        """Return the next event, or None when the timeout passed first.
+
+        Raises: NInferError — the request failed and every event was read.
+        """
+        limit = None if timeout is None else time.monotonic() + timeout
+        with self._ready:
+            while not self._events:
+                self._raise_failure()
+                left = None if limit is None else limit - time.monotonic()
+                if left is not None and left <= 0:
+                    return None
+                self._ready.wait(left)
+            return self._events.popleft()
+
+    def result(self, timeout: float | None = None) -> GenerationResult:
+        """Wait for the end and return the result.
+
+        Raises: NInferError — the request failed. TimeoutError — the timeout passed first.
+        """
+        with self._ready:
+            if not self._ready.wait_for(lambda: self.is_settled, timeout):
+                raise TimeoutError("the request is still running")
+            if self._result is None:
+                self._raise_failure()
+            assert self._result is not None
+            return self._result
+
+    def _raise_failure(self) -> None:
+        if self._error is not None:
+            raise self._error

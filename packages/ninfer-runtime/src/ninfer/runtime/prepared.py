@@ -1,0 +1,52 @@
+"""What a caller holds between preparation and submission: a rendered prompt and a way out."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from ninfer.contract import RequestCancelled
+from ninfer.qwen_frontend.prepared import PreparedPrompt
+
+
+class Cancellation:
+    """A one-way flag a caller raises from any thread; covers preparation as well as generation."""
+
+    __slots__ = ("_flag",)
+
+    def __init__(self) -> None:
+        self._flag = threading.Event()
+
+    def cancel(self) -> None:
+        """Raise the flag; later calls change nothing."""
+        self._flag.set()
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Return whether the flag is up."""
+        return self._flag.is_set()
+
+    def require_wanted(self) -> None:
+        """Check that the request is still wanted.
+
+        Raises: RequestCancelled.
+        """
+        if self._flag.is_set():
+            raise RequestCancelled("the request was cancelled while it was being prepared")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A rendered prompt and what its preparation took.
+
+    Units: ``started`` on the engine's clock; ``seconds`` of preparation.
+    """
+
+    prompt: PreparedPrompt
+    started: float
+    seconds: float
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Return the prompt's length."""
+        return len(self.prompt.token_ids)

@@ -1,0 +1,140 @@
+"""What a round or an end means for one request: state, events, counters, log.
+
+Runs on the worker. Nothing here touches program memory except through the residency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ninfer.contract import (
+    ConstraintDeadEnd,
+    EngineUnavailable,
+    FinishReason,
+    IntegrityError,
+    NextAction,
+    NInferError,
+    ResumeRoute,
+    RowDisposition,
+    SchedulingEvent,
+    SchedulingTransition,
+    SpeculativeBackend,
+)
+from ninfer.runtime.counters import Counters
+from ninfer.runtime.events import GenerationStart, PromptProgress
+from ninfer.runtime.request import EngineRequest, Phase
+from ninfer.runtime.request_log import RequestLog
+from ninfer.runtime.residency import Residency
+from ninfer.runtime.result import build_result
+from ninfer.runtime.round import RowOutcome
+
+
+class Settlement:
+    """Applies outcomes to requests and tells consumers, counters and the log."""
+
+    def __init__(
+        self,
+        counters: Counters,
+        log: RequestLog,
+        now: Callable[[], float],
+        backend: SpeculativeBackend,
+        draft_limit: int,
+    ) -> None:
+        self._counters = counters
+        self._log = log
+        self._now = now
+        self._backend = backend
+        self._draft_limit = draft_limit
+
+    def arrived(self, request: EngineRequest) -> None:
+        """Log a request that entered the queue."""
+        self._log.start(request)
+
+    def started(self, request: EngineRequest) -> None:
+        """Publish the start, once."""
+        if request.has_started:
+            return
+        request.has_started = True
+        request.outlet.publish(
+            GenerationStart(
+                request.request_id, request.prepared.prompt.report, request.reused_tokens
+            )
+        )
+
+    def progressed(self, request: EngineRequest) -> None:
+        """Publish how much of the prompt is computed."""
+        computed = min(
+            request.reused_tokens + request.computed_tokens, request.prepared.prompt_tokens
+        )
+        request.outlet.publish(PromptProgress(computed, request.prepared.prompt_tokens))
+
+    def transition(self, request: EngineRequest, event: SchedulingEvent) -> None:
+        """Publish and log a step of pause and resume."""
+        request.outlet.publish(event)
+        self._log.scheduling(request, event)
+
+    def apply(self, outcome: RowOutcome, residency: Residency) -> None:
+        """Publish what a row confirmed and move its request on."""
+        request, preview = outcome.request, outcome.preview
+        if preview is None:
+            residency.forget(request)
+            if outcome.disposition is RowDisposition.FAILED_RELEASED:
+                place = f"after {len(request.tokens)} generated tokens"
+                self.fail(request, ConstraintDeadEnd(f"no token may follow {place}"))
+            else:
+                self.finish(request, FinishReason.CANCELLED)
+            return
+        request.clock.produced(self._now())
+        request.initial_mask = None
+        residency.recovered(request)
+        for delta in outcome.deltas:
+            request.outlet.publish(delta)
+        if preview.finish is not None:
+            residency.release(request)
+            self.finish(request, preview.finish)
+            return
+        request.needs_control = preview.action is NextAction.APPLY_CONTROL
+        request.phase = Phase.CONTROL if request.needs_control else Phase.DECODE
+
+    def finish(self, request: EngineRequest, reason: FinishReason) -> None:
+        """End a request with a result."""
+        deltas, output = request.session.finish(reason)
+        for delta in deltas:
+            request.outlet.publish(delta)
+        result = build_result(
+            request, output, reason, self._now(), self._backend, self._draft_limit
+        )
+        self._end(request)
+        self._counters.ended(result, cancelled=reason is FinishReason.CANCELLED)
+        self._log.done(request, result)
+        request.outlet.finish(result)
+
+    def fail(self, request: EngineRequest, error: NInferError) -> None:
+        """End a request with an error; what was published stays published."""
+        self._end(request)
+        self._counters.failed(dead_end=isinstance(error, ConstraintDeadEnd))
+        self._log.error(request, error)
+        request.outlet.fail(error)
+
+    def stopped(self, request: EngineRequest) -> None:
+        """End a request because the engine closes."""
+        self.fail(request, EngineUnavailable("the engine was closed before the request ended"))
+
+    def poisoned(self, request: EngineRequest, error: BaseException, *, is_member: bool) -> None:
+        """End a request because the engine broke; members of the broken unit see why."""
+        if is_member and isinstance(error, IntegrityError):
+            seen: NInferError = type(error)(str(error))
+        else:
+            kind = type(error).__name__
+            seen = EngineUnavailable(
+                f"the engine stopped after an internal error ({kind}): {error}"
+            )
+        seen.__cause__ = error
+        self.fail(request, seen)
+
+    def _end(self, request: EngineRequest) -> None:
+        request.phase = Phase.ENDED
+        if request.scheduling.preemptions:
+            self.transition(
+                request, SchedulingEvent(SchedulingTransition.TERMINAL, ResumeRoute.NONE)
+            )
