@@ -9,6 +9,7 @@ from ninfer.contract import (
     ChatPrompt,
     ConflictingOptions,
     Continuation,
+    InvalidContinuation,
     InvalidPrompt,
     InvalidToolConstraint,
     JsonPointer,
@@ -97,10 +98,18 @@ class PromptBuilder:
             raise ConflictingOptions(
                 "prompt.continuation", "prompt.enable_thinking", "thinking must be off"
             )
+        continued = prompt.messages[-1].content
+        token_ids = self._encode(text)
+        spelled = b"".join(self._vocabulary.pieces[token] for token in token_ids)
+        if not spelled.endswith(continued.encode()):
+            raise InvalidContinuation(
+                "the tokenizer changes the text of the final assistant message",
+                location=OptionPath("prompt.continuation"),
+            )
         return PreparedPrompt(
-            self._encode(text),
+            token_ids,
             is_chat=True,
-            continued_text=prompt.messages[-1].content,
+            continued_text=continued,
             tools=prompt.options.tools,
         )
 
