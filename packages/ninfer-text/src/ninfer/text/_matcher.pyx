@@ -14,6 +14,8 @@ from cpython.buffer cimport (
     PyObject_GetBuffer,
 )
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.long cimport PyLong_AsLongLong
+from cpython.number cimport PyNumber_Index
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
@@ -281,7 +283,7 @@ cdef class Matcher:
             raise MemoryError
         try:
             for number in range(count):
-                ids[number] = tokens[number]
+                ids[number] = token_id(tokens[number])
             self.busy = True
             with nogil:
                 code = self.advance(ids, count)
@@ -364,7 +366,7 @@ cdef class Matcher:
         if count > MAX_DRAFTS:
             raise InvalidMask(f"{count} drafts in one row, at most {MAX_DRAFTS}")
         for number in range(count):
-            row.draft[number] = drafts[number]
+            row.draft[number] = token_id(drafts[number])
         row.drafts = <int> count
         row.matcher = self.handle
         row.permitted = self.index.permitted
@@ -402,7 +404,7 @@ cdef class Matcher:
 
     cdef int require_sound(self) except -1:
         if self.busy:
-            raise IntegrityError("matcher: used by two threads at once")
+            raise IntegrityError("matcher: in use by another row or thread")
         if self.broken:
             raise RollbackFailed("matcher: an earlier call did not return to its mark")
         return 0
@@ -412,6 +414,11 @@ cdef class Matcher:
         if self.previewed:
             raise PendingPreview("matcher: an unresolved preview exists")
         return 0
+
+
+cdef inline int64_t token_id(item) except? -1:
+    # A float is not an id, which a plain C conversion would let pass.
+    return PyLong_AsLongLong(item if type(item) is int else PyNumber_Index(item))
 
 
 cdef uint32_t* borrow(Py_buffer* view, masks, int axes) except NULL:
