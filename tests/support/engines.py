@@ -47,6 +47,7 @@ def dead_after(tokens: int) -> Rule:
 RULES: dict[str, Rule] = {
     "even": any_word(),
     "long": lambda prefix: set(range(3, 32)),
+    "free": lambda prefix: set(range(2, 32)),
     "dead": dead_after(3),
     "empty": dead_after(0),
     "one": lambda prefix: {7} if not prefix else {EOS},

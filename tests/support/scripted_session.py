@@ -139,7 +139,7 @@ class ScriptedSession:
     def remaining_model_tokens(self) -> int:
         left = self._limit - len(self._tokens)
         if self._budget is not None and self._in_reasoning:
-            left = min(left, self._budget - self._thought)
+            left = min(left, max(1, self._budget - self._thought))
         return left
 
     def preview(self, tokens: Sequence[int]) -> RoundPreview:
@@ -237,4 +237,5 @@ class ScriptedSession:
     def _hits_budget(self, accepted: list[int], *, is_control: bool) -> bool:
         if self._budget is None or is_control or not self._in_reasoning or CLOSE in accepted:
             return False
-        return self._thought + len(accepted) >= self._budget
+        room = self._limit - len(self._tokens) - len(accepted)
+        return self._thought + len(accepted) >= self._budget and room > len(CONTROL)

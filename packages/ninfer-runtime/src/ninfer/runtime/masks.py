@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from ninfer.contract import InvalidMask, Lookahead, TokenMatcher
 from ninfer.runtime.request import EngineRequest
+from ninfer.text._matcher import Matcher, lookahead_batch
 
 LookaheadBatch = Callable[
     [Sequence[TokenMatcher | None], Sequence[Sequence[int]], memoryview, int],
@@ -36,6 +38,16 @@ def lookahead_rows(
         view = flat[row * row_bytes : (row + 1) * row_bytes].cast("i", (positions, words))
         reports.append(matcher.lookahead(proposal, view))
     return reports
+
+
+def lookahead_native(
+    matchers: Sequence[TokenMatcher | None],
+    drafts: Sequence[Sequence[int]],
+    masks: memoryview,
+    threads: int,
+) -> Sequence[Lookahead | None]:
+    """Fill every row in one native call; each matcher must be the native one."""
+    return lookahead_batch(cast("Sequence[Matcher | None]", matchers), drafts, masks, threads)
 
 
 class SessionMasks:

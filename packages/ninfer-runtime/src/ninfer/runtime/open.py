@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ninfer.contract import EngineOptions
 from ninfer.runtime.engine import Engine
+from ninfer.runtime.masks import lookahead_native
 from ninfer.runtime.request_log import RequestLog
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ def open_engine(
     from ninfer.qwen_frontend.frontend import Frontend
     from ninfer.runtime.loading import load_model
     from ninfer.runtime.program import TorchProgram
-    from ninfer.text._matcher import lookahead_batch
 
     chosen = options or EngineOptions()
     target = device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -49,4 +49,4 @@ def open_engine(
     if warm_up:
         frontend.warm_up()
     program = TorchProgram(model, chosen)
-    return Engine(program, frontend, chosen, lookahead=lookahead_batch, log=log)
+    return Engine(program, frontend, chosen, lookahead=lookahead_native, log=log)

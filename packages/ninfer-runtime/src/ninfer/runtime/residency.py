@@ -105,8 +105,11 @@ class Residency:
             self._pause(order[-1])
 
     def _fitting(self, order: Sequence[EngineRequest]) -> int:
+        sequences = [r.resident for r in order]
+        if all(r.phase is not Phase.CONTROL for r in order):
+            return self._program.can_advance(sequences)
         control = [len(r.session.control_tokens) if r.phase is Phase.CONTROL else 0 for r in order]
-        return self._program.can_advance([r.resident for r in order], control)
+        return self._program.can_advance(sequences, control)
 
     def restore_oldest(self) -> None:
         """Bring back the oldest paused request when something became free since the last try."""
