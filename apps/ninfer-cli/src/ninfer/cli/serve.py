@@ -1,17 +1,15 @@
-"""``ninfer serve``: becomes the gateway's process, which owns the server's flags."""
+"""``ninfer serve``: the gateway, which owns the server's flags, on an engine of the command's."""
 
 from __future__ import annotations
 
-import os
-import sys
-
 import typer
 
-GATEWAY_MODULE = "ninfer.gateway"
+from ninfer.cli.services import Invocation
 
 
-def serve(context: typer.Context) -> None:
+def serve(context: typer.Context) -> int:
     """Serve the OpenAI and Anthropic protocols over HTTP; ``ninfer serve --help`` lists flags."""
-    command = [sys.executable, "-m", GATEWAY_MODULE, *context.args]
-    sys.stdout.flush()
-    os.execv(sys.executable, command)
+    from ninfer.gateway.main import run_gateway
+
+    invocation: Invocation = context.obj
+    return run_gateway(context.args, invocation.services.open_engine)

@@ -1,0 +1,88 @@
+"""Builds the Sanic app around one engine."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import secrets
+from typing import Any
+
+from sanic import Request, Sanic
+from sanic.exceptions import SanicException
+from sanic.response import BaseHTTPResponse, HTTPResponse
+
+from ninfer.contract import IntegrityError, NInferError
+from ninfer.gateway.chat.routes import chat
+from ninfer.gateway.failure import Failure, WireError, describe
+from ninfer.gateway.generation import GenerationService
+from ninfer.gateway.health import health
+from ninfer.gateway.openai.errors import error_response
+from ninfer.gateway.openai.models import models
+from ninfer.gateway.options import ServerOptions
+from ninfer.gateway.state import Gateway, fields_of, gateway_of
+from ninfer.runtime import Engine
+
+App = Sanic[Any, Any]
+_LOG = logging.getLogger("ninfer.gateway")
+_DAY_SECONDS = 86_400
+_CODES = {404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
+
+
+def create_app(engine: Engine, options: ServerOptions) -> App:
+    """Return an app that serves one engine; the caller owns and closes the engine."""
+    app: App = Sanic(f"ninfer-{secrets.token_hex(4)}", configure_logging=False)
+    app.config.REQUEST_MAX_SIZE = options.max_body_bytes
+    # A long answer is no stuck response: the engine's own limits end it.
+    app.config.RESPONSE_TIMEOUT = _DAY_SECONDS
+    # Sanic would rewrite its own protocol class at start, which a second app in the process breaks.
+    app.config.TOUCHUP = False
+    app.config.GRACEFUL_SHUTDOWN_TIMEOUT = options.shutdown_seconds
+    limits = engine.options
+    service = GenerationService(
+        engine,
+        preparation_threads=limits.max_concurrency + limits.max_pending_requests + 1,
+        silence_seconds=options.silence_seconds,
+    )
+    app.ctx.gateway = Gateway(service, options)
+    for blueprint in (health, models, chat):
+        app.blueprint(blueprint)
+    app.register_middleware(_name_request, "request")
+    app.register_middleware(_authorize, "request")
+    app.register_middleware(_label_response, "response")
+    app.exception(Exception)(_fail)
+    return app
+
+
+async def _name_request(request: Request) -> None:
+    request.ctx.request_id = f"req_{secrets.token_hex(12)}"
+
+
+async def _authorize(request: Request) -> None:
+    key = gateway_of(request).options.api_key
+    if key is None or request.path == "/health":
+        return
+    given = request.headers.get("x-api-key") or request.token or ""
+    if not hmac.compare_digest(given.encode(), key.encode()):
+        raise WireError("the API key is missing or wrong", code="invalid_api_key", status=401)
+
+
+async def _label_response(request: Request, response: BaseHTTPResponse) -> None:
+    request_id = getattr(request.ctx, "request_id", None)
+    if request_id is not None:
+        response.headers["x-request-id"] = request_id
+
+
+async def _fail(request: Request, error: Exception) -> HTTPResponse:
+    failure = _failure(request, error)
+    if failure.status >= 500 and (
+        isinstance(error, IntegrityError) or not isinstance(error, NInferError)
+    ):
+        _LOG.error("%s %s failed", request.method, request.path, exc_info=error)
+    return error_response(failure)
+
+
+def _failure(request: Request, error: Exception) -> Failure:
+    if isinstance(error, SanicException):
+        status = error.status_code or 500
+        return Failure(status, _CODES.get(status), str(error))
+    return describe(error, fields_of(request))

@@ -1,0 +1,191 @@
+"""A Chat request in the contract's words."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ninfer.contract import (
+    ChatPrompt,
+    ExecutionOptions,
+    Message,
+    PromptOptions,
+    ReasoningEffort,
+    RequestOptions,
+    Role,
+    StopPolicy,
+    StopString,
+    ThinkingOptions,
+    ToolCall,
+    ToolChoice,
+    ToolDeclaration,
+    ToolMode,
+)
+from ninfer.gateway.chat.wire import UNSERVED, ChatMessage, ChatRequest, ContentPart, ToolChoiceItem
+from ninfer.gateway.constraint import content_constraint, response_format_constraint
+from ninfer.gateway.failure import Fields, WireError
+from ninfer.gateway.sampling import (
+    STOP_STRING_LIMIT,
+    output_tokens,
+    sampling_overrides,
+    stop_strings,
+)
+from ninfer.gateway.tooling import declare, tool_mode, tool_policy
+from ninfer.gateway.wire import raw_text
+
+_ROLES = {role.value: role for role in Role} | {"function": Role.TOOL}
+_OPTION_FIELDS = {
+    "prompt.messages": "messages",
+    "prompt.enable_thinking": "enable_thinking",
+    "prompt.reasoning_effort": "reasoning_effort",
+    "prompt.preserve_thinking": "preserve_thinking",
+    "prompt.chat_template_kwargs_json": "chat_template_kwargs",
+    "stop.strings": "stop",
+    "execution.requested_output_tokens": "max_completion_tokens",
+    "execution.thinking.budget_tokens": "thinking_budget",
+}
+
+
+class Translated(NamedTuple):
+    """A request for the engine, and how its errors name the client's fields."""
+
+    prompt: ChatPrompt
+    options: RequestOptions
+    fields: Fields
+
+
+def translate(request: ChatRequest, default_max_tokens: int) -> Translated:
+    """Return what a Chat request asks of the engine.
+
+    Raises: WireError — a field is out of range, unserved or contradicts another.
+    """
+    _refuse_unserved(request)
+    standard = response_format_constraint(request.response_format)
+    held = content_constraint(standard, request.structured_outputs, "response_format")
+    options = RequestOptions(
+        constraint=held.constraint if held else None,
+        tool_choice=_tool_choice(request),
+        execution=_execution(request, default_max_tokens),
+        stop=StopPolicy(strings=_stops(request.stop)),
+        phase_timings=True,
+    )
+    tools = {
+        item.function.name: f"tools[{index}].function.parameters"
+        for index, item in enumerate(request.tools or [])
+        if item.function is not None
+    }
+    fields = Fields(held.field if held else None, _OPTION_FIELDS, tools)
+    return Translated(_prompt(request), options, fields)
+
+
+def _refuse_unserved(request: ChatRequest) -> None:
+    for name, neutral in UNSERVED.items():
+        value = getattr(request, name)
+        if not any(value == accepted and type(value) is type(accepted) for accepted in neutral):
+            raise WireError("not served", param=name, code=f"{name}_not_supported")
+
+
+def _execution(request: ChatRequest, default_max_tokens: int) -> ExecutionOptions:
+    field = "max_tokens" if request.max_completion_tokens is None else "max_completion_tokens"
+    limit: int | None = getattr(request, field)
+    return ExecutionOptions(
+        sampling=sampling_overrides(
+            temperature=request.temperature,
+            top_p=request.top_p,
+            top_k=request.top_k,
+            min_p=request.min_p,
+            presence_penalty=request.presence_penalty,
+            frequency_penalty=request.frequency_penalty,
+            seed=request.seed,
+        ),
+        requested_output_tokens=output_tokens(limit, default_max_tokens, field=field),
+        thinking=ThinkingOptions(request.thinking_budget),
+    )
+
+
+def _stops(stop: str | list[str] | None) -> tuple[StopString, ...]:
+    texts = [stop] if isinstance(stop, str) else stop or []
+    return stop_strings(texts, field="stop", limit=STOP_STRING_LIMIT)
+
+
+def _prompt(request: ChatRequest) -> ChatPrompt:
+    messages = tuple(_message(i, message) for i, message in enumerate(request.messages))
+    template_options = request.chat_template_kwargs
+    options = PromptOptions(
+        enable_thinking=request.enable_thinking,
+        reasoning_effort=_effort(request.reasoning_effort),
+        preserve_thinking=request.preserve_thinking,
+        chat_template_kwargs_json=raw_text(template_options) if template_options else None,
+        tools=_tools(request),
+    )
+    return ChatPrompt(messages, options)
+
+
+def _effort(word: str | None) -> ReasoningEffort | None:
+    if word is None:
+        return None
+    try:
+        return ReasoningEffort(word)
+    except ValueError:
+        known = ", ".join(effort.value for effort in ReasoningEffort)
+        fact = f"{word!r} is not one of {known}"
+        raise WireError(fact, param="reasoning_effort", code="invalid_value") from None
+
+
+def _message(index: int, message: ChatMessage) -> Message:
+    if message.role not in _ROLES:
+        fact = f"{message.role!r} is not one of {', '.join(_ROLES)}"
+        raise WireError(fact, param=f"messages[{index}].role", code="invalid_value")
+    calls = message.tool_calls or []
+    return Message(
+        role=_ROLES[message.role],
+        content=_text(message.content, f"messages[{index}].content"),
+        reasoning=message.reasoning_content,
+        tool_calls=tuple(ToolCall(c.function.name, c.function.arguments) for c in calls),
+        tool_call_id=message.tool_call_id,
+        name=message.name,
+    )
+
+
+def _text(content: str | list[ContentPart] | None, field: str) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    texts = []
+    for index, part in enumerate(content):
+        if part.type not in ("text", "refusal"):
+            fact = f"{part.type!r} parts are not served, only text"
+            raise WireError(fact, param=f"{field}[{index}].type", code="unsupported_content")
+        texts.append(part.text or "")
+    return "".join(texts)
+
+
+def _tools(request: ChatRequest) -> tuple[ToolDeclaration, ...]:
+    declared = []
+    for index, item in enumerate(request.tools or []):
+        if item.type != "function" or item.function is None:
+            fact = f"{item.type!r} tools are not served, only functions"
+            raise WireError(fact, param=f"tools[{index}].type", code="tool_type_not_supported")
+        declared.append(declare(item.function))
+    return tuple(declared)
+
+
+def _tool_choice(request: ChatRequest) -> ToolChoice:
+    choice, parallel = request.tool_choice, request.parallel_tool_calls
+    constraints = request.tool_constraints
+    if isinstance(choice, ToolChoiceItem):
+        mode, names = _restricted(choice)
+        if choice.type == "function":
+            parallel = False
+        return tool_policy(mode, names, parallel=parallel, constraints=constraints)
+    mode = ToolMode.AUTO if choice is None else tool_mode(choice, "tool_choice")
+    return tool_policy(mode, None, parallel=parallel, constraints=constraints)
+
+
+def _restricted(choice: ToolChoiceItem) -> tuple[ToolMode, tuple[str, ...]]:
+    if choice.type == "function" and choice.function is not None:
+        return ToolMode.REQUIRED, (choice.function.name,)
+    if choice.type == "allowed_tools" and choice.allowed_tools is not None:
+        allowed = choice.allowed_tools
+        names = tuple(tool.function.name for tool in allowed.tools if tool.function is not None)
+        return tool_mode(allowed.mode, "tool_choice.allowed_tools.mode"), names
+    fact = f"{choice.type!r} is not one of function, allowed_tools, or lacks its object"
+    raise WireError(fact, param="tool_choice.type", code="invalid_value")

@@ -1,0 +1,1 @@
+"""What the two OpenAI protocols share: error bodies, models, authorization, usage."""

@@ -1,0 +1,36 @@
+"""OpenAI error bodies."""
+
+from __future__ import annotations
+
+from sanic.response import HTTPResponse
+
+from ninfer.gateway.failure import Failure
+from ninfer.gateway.wire import write_body
+
+_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
+
+
+def error_type(status: int) -> str:
+    """Return the ``type`` of an error status."""
+    if status == 429:
+        return "rate_limit_error"
+    return "api_error" if status >= 500 else _TYPES.get(status, "invalid_request_error")
+
+
+def error_record(failure: Failure) -> dict[str, object]:
+    """Return the body of a failure."""
+    return {
+        "error": {
+            "message": failure.message,
+            "type": error_type(failure.status),
+            "param": failure.param,
+            "code": failure.code,
+        }
+    }
+
+
+def error_response(failure: Failure) -> HTTPResponse:
+    """Return the whole reply of a failure."""
+    return HTTPResponse(
+        write_body(error_record(failure)), status=failure.status, content_type="application/json"
+    )

@@ -1,0 +1,83 @@
+"""Runs an app in this process, on this thread's event loop, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any, NamedTuple, cast
+
+from sanic.server.protocols.http_protocol import HttpProtocol
+
+from ninfer.gateway.app import create_app
+from ninfer.gateway.options import ServerOptions
+from ninfer.runtime import Engine
+
+
+class RunningServer(NamedTuple):
+    """Where a server listens."""
+
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """Return the address clients use."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+
+@asynccontextmanager
+async def serve(engine: Engine, options: ServerOptions) -> AsyncIterator[RunningServer]:
+    """Serve an engine for the length of an ``async with`` block.
+
+    Effects: on leaving, no new connection is taken, open responses get ``shutdown_seconds`` to
+             end, and those that do not are cut and their requests cancelled.
+    Raises:  OSError — the address cannot be listened on.
+    """
+    app = create_app(engine, options)
+    listener = _bind(options)
+    server: Any = await app.create_server(sock=listener, access_log=False)
+    await server.startup()
+    await server.start_serving()
+    host, port = listener.getsockname()[:2]
+    try:
+        yield RunningServer(host, port)
+    finally:
+        server.close()
+        await _drain(server.connections, options.shutdown_seconds)
+        app.ctx.gateway.service.close()
+
+
+async def serve_until_signalled(engine: Engine, options: ServerOptions) -> None:
+    """Serve until SIGINT or SIGTERM, and say on stderr where."""
+    import sys
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with serve(engine, options) as running:
+        sys.stderr.write(f"serving {options.model_id} at {running.url}\n")
+        sys.stderr.flush()
+        await stop.wait()
+
+
+def _bind(options: ServerOptions) -> socket.socket:
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    listener = socket.create_server((options.host, options.port), family=family, backlog=256)
+    listener.setblocking(False)
+    return listener
+
+
+async def _drain(connections: set[HttpProtocol], seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while any(not connection.close_if_idle() for connection in list(connections)):
+                await asyncio.sleep(0.02)
+    for connection in list(connections):
+        cast("Any", connection).abort()
+    while connections:
+        await asyncio.sleep(0.01)

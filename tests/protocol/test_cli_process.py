@@ -1,0 +1,60 @@
+"""The command as a process: what it imports, and what Ctrl-C leaves behind."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+
+SCRIPT = """
+import sys
+from ninfer.cli.main import run_command
+from ninfer.cli.services import Services
+from support.answering import opening
+sys.exit(run_command(sys.argv[1:], Services(opening({script!r}, fault={fault}))))
+"""
+SLOW = "lambda name: __import__('time').sleep(0.05) if name == 'decode' else None"
+
+
+def start(*arguments: str, script: str = "abcdefghij" * 50, fault: str = SLOW):
+    code = textwrap.dedent(SCRIPT).format(script=script, fault=fault)
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={"PYTHONPATH": "tests", "PATH": ""},
+    )
+
+
+def test_an_interrupted_run_keeps_its_output_and_exits_130():
+    process = start("run", "--prompt", "x", "--greedy", "--max-new", "400")
+    first = process.stdout.read(5)
+    process.send_signal(signal.SIGINT)
+    rest, err = process.communicate(timeout=20)
+    answer = first + rest
+    assert process.returncode == 130
+    assert answer == (b"abcdefghij" * 50)[: len(answer)]
+    assert 5 <= len(answer) < 400
+    assert f"finish: cancelled, {len(answer)} tokens" in err.decode()
+
+
+def test_a_reader_that_goes_away_ends_the_run_quietly():
+    process = start("run", "--prompt", "x", "--greedy", "--max-new", "400")
+    process.stdout.read(3)
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=20) == 1
+    assert b"Traceback" not in err
+
+
+def test_check_loads_no_tensor_library():
+    code = (
+        "import sys; from ninfer.cli.main import run_command;"
+        "from ninfer.cli.services import Services;"
+        "status = run_command(['check', '--choice', 'a'], Services(None));"
+        "heavy = {'torch', 'transformers', 'xgrammar', 'sanic', 'numpy'} & set(sys.modules);"
+        "sys.exit(str(heavy) if heavy else status)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "answers: 1" in done.stdout

@@ -1,0 +1,190 @@
+"""``ninfer run`` over a scripted engine: bytes, reports, exit statuses."""
+
+import json
+from typing import NamedTuple
+
+import pytest
+
+from ninfer.cli.main import run_command
+from ninfer.cli.services import Services
+from support.answering import THINKING_TEMPLATE, opening
+
+
+class Outcome(NamedTuple):
+    status: int
+    out: bytes
+    err: str
+
+
+@pytest.fixture
+def ninfer(capsysbinary):
+    def run(*arguments: str, script="Paris is a city.", **program) -> Outcome:
+        status = run_command(list(arguments), Services(opening(script, **program)))
+        captured = capsysbinary.readouterr()
+        return Outcome(status, captured.out, captured.err.decode())
+
+    return run
+
+
+def test_a_free_answer_reaches_stdout_byte_for_byte(ninfer):
+    script = "Größe: 上海\n\ttab, no newline at the end "
+    outcome = ninfer("run", "--prompt", "Where?", "--greedy", script=script)
+    assert outcome.status == 0
+    assert outcome.out == script.encode()
+    assert "finish: stop_token" in outcome.err
+    assert "constraint" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "answers"),
+    [
+        (["--choice", "yes", "--choice", "no"], {b"yes", b"no"}),
+        (["--regex", "a{3}"], {b"aaa"}),
+        (["--choice", ""], {b""}),
+    ],
+)
+def test_a_constrained_answer_is_in_the_language(ninfer, flags, answers):
+    outcome = ninfer("run", "--prompt", "Well?", *flags)
+    assert outcome.status == 0
+    assert outcome.out in answers
+    assert "constraint: content, complete, terminated, cache built" in outcome.err
+
+
+def test_a_schema_file_is_read_and_enforced(ninfer, tmp_path):
+    schema = tmp_path / "person.json"
+    schema.write_text(
+        '{"type":"object","properties":{"n":{"type":"boolean"}},'
+        '"required":["n"],"additionalProperties":false}'
+    )
+    outcome = ninfer("run", "--prompt", "Describe.", "--json-schema-file", str(schema))
+    assert outcome.status == 0
+    assert json.loads(outcome.out) in ({"n": True}, {"n": False})
+
+
+def test_a_grammar_file_keeps_its_line_ends(ninfer, tmp_path):
+    grammar = tmp_path / "answer.gbnf"
+    grammar.write_bytes(b'root ::= "a"\r\n  | "b"\r\n')
+    outcome = ninfer("run", "--prompt", "Which?", "--grammar-file", str(grammar))
+    assert outcome.status == 0
+    assert outcome.out in (b"a", b"b")
+
+
+def test_json_output_is_one_object_with_the_report(ninfer):
+    outcome = ninfer("run", "--prompt", "Well?", "--choice", "yes", "--choice", "no", "--json")
+    record = json.loads(outcome.out)
+    assert record["content"] in ("yes", "no")
+    assert record["finish_reason"] == "stop_token"
+    assert record["constraint"]["terminated"] is True
+    assert record["constraint"]["cache"] == "built"
+    assert len(record["generated_token_ids"]) == len(record["content"]) + 1
+    assert outcome.err == ""
+
+
+def test_reasoning_goes_to_stderr(ninfer):
+    outcome = ninfer(
+        "run", "--prompt", "Why?", script="Hmm.\n</think>\n\nBecause.", template=THINKING_TEMPLATE
+    )
+    assert outcome.out == b"Because."
+    assert "Hmm." in outcome.err
+
+
+def test_the_output_limit_is_reported_not_hidden(ninfer):
+    outcome = ninfer("run", "--prompt", "Count.", "--max-new", "4", "--greedy", script="123456789")
+    assert outcome.status == 0
+    assert outcome.out == b"1234"
+    assert "finish: output_limit, 4 tokens" in outcome.err
+
+
+def test_an_interrupted_constraint_is_incomplete(ninfer):
+    outcome = ninfer("run", "--prompt", "x", "--max-new", "2", "--choice", "abcdef")
+    assert outcome.out == b"ab"
+    assert "constraint: content, incomplete, not terminated" in outcome.err
+
+
+def test_a_stop_string_ends_the_answer_before_itself(ninfer):
+    outcome = ninfer("run", "--prompt", "x", "--stop", "END", "--greedy", script="one END two")
+    assert outcome.out == b"one "
+    assert "stopped at 'END'" in outcome.err
+
+
+def test_the_same_seed_gives_the_same_answer(ninfer):
+    flags = ("run", "--prompt", "x", "--regex", "[a-z]{12}", "--seed", "5", "--temperature", "1.5")
+    first, second = ninfer(*flags), ninfer(*flags)
+    other = ninfer(*flags[:-3], "6", "--temperature", "1.5")
+    assert first.out == second.out
+    assert first.out != other.out
+
+
+@pytest.mark.parametrize(
+    ("flags", "line"),
+    [
+        (["--regex", "(?=a)b"], "error: --regex: offset 0: "),
+        (["--choice", "a", "--regex", "a"], "error: --regex and --choice: exclude each other"),
+        (["--json-object", "--grammar-file", "g"], "error: --grammar-file and --json-object: "),
+        (
+            ["--grammar-file", "/nonexistent/g"],
+            "error: --grammar-file /nonexistent/g: No such",
+        ),
+        (["--temperature", "3"], "error: --temperature: 3.0 is not in [0, 2]"),
+        (["--top-p", "nan"], "error: --top-p: nan is not in [0, 1]"),
+        (["--greedy", "--temperature", "1"], "error: --greedy and --temperature: exclude"),
+        (["--choice", "a", "--stop", "b"], "error: --choice and --stop: "),
+        (["--max-context", "0"], "error: --max-context: "),
+        (["--thinking-budget", "5"], "error: No such option: --thinking-budget"),
+        (["--stop", ""], "error: --stop[0]: an empty text"),
+    ],
+)
+def test_bad_input_exits_2_and_names_the_option(ninfer, flags, line):
+    outcome = ninfer("run", "--prompt", "x", *flags)
+    assert outcome.status == 2
+    assert outcome.out == b""
+    assert outcome.err.startswith(line)
+    assert outcome.err.count("\n") == 1
+
+
+def test_a_file_that_is_not_utf8_is_named_with_the_byte(ninfer, tmp_path):
+    schema = tmp_path / "schema.json"
+    schema.write_bytes(b'{"a":\xff}')
+    outcome = ninfer("run", "--prompt", "x", "--json-schema-file", str(schema))
+    assert outcome.status == 2
+    assert outcome.err == f"error: --json-schema-file {schema}: byte 5 is not UTF-8\n"
+
+
+def test_a_schema_error_names_file_and_pointer(ninfer, tmp_path):
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"type":"object","properties":{"a":{"multipleOf":3}}}')
+    outcome = ninfer("run", "--prompt", "x", "--json-schema-file", str(schema))
+    assert outcome.status == 2
+    place = f"error: --json-schema-file {schema}: /properties/a/multipleOf: "
+    assert outcome.err.startswith(place)
+
+
+def test_json_output_holds_the_refusal_too(ninfer):
+    outcome = ninfer("run", "--prompt", "x", "--regex", "(?=a)", "--json")
+    assert outcome.status == 2
+    error = json.loads(outcome.out)["error"]
+    assert error["code"] == "invalid_regex"
+    assert error["place"] == "--regex: offset 0"
+
+
+def test_a_prompt_that_does_not_fit_exits_2(ninfer):
+    outcome = ninfer("run", "--prompt", "x" * 3000)
+    assert outcome.status == 2
+    assert "the context holds" in outcome.err
+
+
+def test_a_missing_prompt_exits_2(ninfer):
+    outcome = ninfer("run")
+    assert outcome.status == 2
+    assert "--prompt" in outcome.err
+
+
+def test_a_failing_engine_exits_1(ninfer):
+    def fault(name: str) -> None:
+        if name == "decode":
+            raise OSError("the device is gone")
+
+    outcome = ninfer("run", "--prompt", "x", "--greedy", fault=fault)
+    assert outcome.status == 1
+    assert outcome.out == b"P"
+    assert outcome.err.startswith("error: ")

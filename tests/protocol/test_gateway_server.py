@@ -1,0 +1,177 @@
+"""The server's life: keys, overload, silence, clients that leave, shutdown."""
+
+import asyncio
+import json
+import threading
+import time
+
+import httpx
+import pytest
+
+from ninfer.contract import EngineOptions
+from ninfer.gateway.options import ServerOptions
+from support.answering import scripted_engine
+from support.serving import MODEL_ID, serving
+
+LONG = "abcdefghij" * 40
+
+
+def body(**fields) -> dict:
+    message = {"role": "user", "content": "x"}
+    return {"model": MODEL_ID, "messages": [message], "temperature": 0} | fields
+
+
+def slow(seconds: float):
+    return lambda name: time.sleep(seconds) if name == "decode" else None
+
+
+def wait_until(condition, seconds: float = 10.0) -> None:
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, "it never happened"
+        time.sleep(0.01)
+
+
+def test_a_key_is_required_where_one_is_set():
+    options = ServerOptions(port=0, model_id=MODEL_ID, api_key="secret")
+    with scripted_engine("hi") as engine, serving(engine, options) as url:
+        refused = httpx.post(f"{url}/v1/chat/completions", json=body())
+        assert refused.status_code == 401
+        assert refused.json()["error"]["code"] == "invalid_api_key"
+        for headers in ({"authorization": "Bearer secret"}, {"x-api-key": "secret"}):
+            reply = httpx.post(f"{url}/v1/chat/completions", json=body(), headers=headers)
+            assert reply.status_code == 200
+        assert httpx.get(f"{url}/health").status_code == 200
+
+
+def test_a_body_over_the_limit_is_a_413():
+    options = ServerOptions(port=0, model_id=MODEL_ID, max_body_bytes=2000)
+    with scripted_engine("hi") as engine, serving(engine, options) as url:
+        reply = httpx.post(f"{url}/v1/chat/completions", content=b" " * 5000)
+        assert reply.status_code == 413
+        assert reply.json()["error"]["code"] == "request_too_large"
+
+
+def test_silence_is_filled_with_comments():
+    options = ServerOptions(port=0, model_id=MODEL_ID, silence_seconds=0.02)
+    engine = scripted_engine("abc", fault=slow(0.1))
+    with engine, serving(engine, options) as url:
+        reply = httpx.post(f"{url}/v1/chat/completions", json=body(stream=True))
+        assert reply.text.count(": keep-alive\n\n") >= 3
+        assert reply.text.endswith("data: [DONE]\n\n")
+
+
+def test_too_many_requests_are_refused_with_429():
+    options = EngineOptions(max_concurrency=1, max_pending_requests=0)
+    with scripted_engine(LONG, options, fault=slow(0.02)) as engine, serving(engine) as url:
+        with httpx.stream("POST", f"{url}/v1/chat/completions", json=body(stream=True)) as first:
+            parts = first.iter_bytes()
+            next(parts)
+            second = httpx.post(f"{url}/v1/chat/completions", json=body())
+            assert second.status_code == 429
+            assert second.json()["error"]["code"] == "server_overloaded"
+        wait_until(lambda: engine.stats().requests_outstanding == 0)
+
+
+def test_a_request_that_waits_too_long_is_a_503():
+    options = EngineOptions(max_concurrency=1, max_pending_requests=2, pending_timeout_ms=100)
+    with scripted_engine(LONG, options, fault=slow(0.02)) as engine, serving(engine) as url:
+        with httpx.stream("POST", f"{url}/v1/chat/completions", json=body(stream=True)) as first:
+            parts = first.iter_bytes()
+            next(parts)
+            second = httpx.post(f"{url}/v1/chat/completions", json=body(stream=True))
+            assert second.status_code == 503
+            assert second.json()["error"]["code"] == "request_queue_timeout"
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_a_client_that_leaves_cancels_its_request(streams):
+    with scripted_engine(LONG, fault=slow(0.02)) as engine, serving(engine) as url:
+        with pytest.raises(httpx.ReadTimeout):
+            with httpx.stream(
+                "POST", f"{url}/v1/chat/completions", json=body(stream=streams), timeout=0.3
+            ) as reply:
+                for _ in reply.iter_bytes():
+                    time.sleep(0.4)
+                    raise httpx.ReadTimeout("left")
+        wait_until(lambda: engine.stats().outcomes["cancelled"] == 1)
+        assert engine.stats().requests_outstanding == 0
+        assert httpx.post(f"{url}/v1/chat/completions", json=body(max_tokens=2)).is_success
+
+
+def test_shutdown_lets_open_streams_end():
+    replies = []
+
+    def ask(url: str) -> None:
+        replies.append(httpx.post(f"{url}/v1/chat/completions", json=body(stream=True)))
+
+    engine = scripted_engine("abcdefghij", fault=slow(0.03))
+    with engine:
+        with serving(engine) as url:
+            asker = threading.Thread(target=ask, args=(url,))
+            asker.start()
+            wait_until(lambda: engine.stats().requests_running == 1)
+        asker.join()
+    assert replies[0].text.endswith("data: [DONE]\n\n")
+
+
+def test_shutdown_cuts_streams_that_do_not_end():
+    options = ServerOptions(port=0, model_id=MODEL_ID, shutdown_seconds=0.2)
+    errors = []
+
+    def ask(url: str) -> None:
+        try:
+            httpx.post(f"{url}/v1/chat/completions", json=body(stream=True))
+        except httpx.HTTPError as error:
+            errors.append(error)
+
+    with scripted_engine(LONG, fault=slow(0.05)) as engine:
+        with serving(engine, options) as url:
+            asker = threading.Thread(target=ask, args=(url,))
+            asker.start()
+            wait_until(lambda: engine.stats().requests_running == 1)
+        asker.join()
+        wait_until(lambda: engine.stats().outcomes["cancelled"] == 1)
+    assert errors
+
+
+def test_an_engine_failure_inside_a_stream_is_its_last_event():
+    def fault(name: str) -> None:
+        if name == "decode":
+            raise OSError("the device is gone")
+
+    with scripted_engine("abc", fault=fault) as engine, serving(engine) as url:
+        reply = httpx.post(f"{url}/v1/chat/completions", json=body(stream=True))
+        assert reply.status_code == 200
+        last = reply.text.strip().split("\n\n")[-1]
+        assert json.loads(last.removeprefix("data: "))["error"]["type"] == "api_error"
+        wait_until(lambda: not engine.is_available)
+        assert httpx.get(f"{url}/health").status_code == 503
+        after = httpx.post(f"{url}/v1/chat/completions", json=body())
+        assert after.status_code == 503
+        assert after.json()["error"]["code"] == "service_unavailable"
+
+
+def test_many_streams_at_once_stay_apart():
+    def script(conversation: str) -> str:
+        return conversation.split("user\n")[1].split("\n")[0][::-1]
+
+    async def ask(client: httpx.AsyncClient, url: str, number: int) -> bool:
+        word = f"word-{number}-{'x' * (number % 7)}"
+        fields = body(stream=True, messages=[{"role": "user", "content": word}])
+        text = ""
+        async with client.stream("POST", f"{url}/v1/chat/completions", json=fields) as reply:
+            async for line in reply.aiter_lines():
+                if line.startswith("data: {"):
+                    record = json.loads(line.removeprefix("data: "))
+                    text += record["choices"][0]["delta"].get("content") or ""
+        return text == word[::-1]
+
+    async def ask_all(url: str) -> list[bool]:
+        async with httpx.AsyncClient(timeout=60) as client:
+            return await asyncio.gather(*(ask(client, url, n) for n in range(24)))
+
+    options = EngineOptions(max_concurrency=8, max_pending_requests=32)
+    with scripted_engine(script, options) as engine, serving(engine) as url:
+        assert all(asyncio.run(ask_all(url)))
+        assert engine.stats().outcomes["completed"] == 24
