@@ -1,4 +1,6 @@
-"""The thinking stage as a language, built from the same close that the decoder looks for.
+"""Languages of framing: thinking with its close, and texts up to or without a marker.
+
+Built from the same texts that the decoders look for.
 
 Source: specification 5.1.
 """
@@ -24,6 +26,13 @@ def first_occurrence(text: str) -> Dfa:
     """
     rows = [_edges(text, state) for state in range(len(text))]
     return Dfa((*rows, ()), bytes(len(text)) + b"\1")
+
+
+def without(text: str) -> Dfa:
+    """Return the texts that do not hold ``text`` anywhere."""
+    last = len(text)
+    rows = [tuple(e for e in _edges(text, state) if e[2] != last) for state in range(last)]
+    return Dfa(tuple(rows), b"\1" * last)
 
 
 def _edges(text: str, state: int) -> tuple[Edge, ...]:
