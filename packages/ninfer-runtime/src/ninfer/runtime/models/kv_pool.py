@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -50,9 +51,35 @@ class KvPool:
         self.values[layer].index_copy_(0, slots, values)
 
     def copy(self, source: Tensor, target: Tensor) -> None:
-        """Copy whole slots of every layer; source and target int64[N] share no slot."""
+        """Copy slots of every layer; source and target int64[N] share no slot."""
+        source, target = source.to(self.device), target.to(self.device)
         self.keys.index_copy_(1, target, self.keys.index_select(1, source))
         self.values.index_copy_(1, target, self.values.index_select(1, source))
+
+    def save(self, slots: Tensor) -> SavedSlots:
+        """Return host copies of slots int64[N]."""
+        chosen = slots.to(self.device)
+        return SavedSlots(
+            self.keys.index_select(1, chosen).cpu(), self.values.index_select(1, chosen).cpu()
+        )
+
+    def restore(self, slots: Tensor, saved: SavedSlots) -> None:
+        """Write saved tokens to slots int64[N]."""
+        chosen = slots.to(self.device)
+        self.keys.index_copy_(1, chosen, saved.keys.to(self.device))
+        self.values.index_copy_(1, chosen, saved.values.to(self.device))
+
+
+class SavedSlots(NamedTuple):
+    """Tokens of all layers in host memory, dtype[layers, N, kv_heads, head_dim] each."""
+
+    keys: Tensor
+    values: Tensor
+
+    @property
+    def host_bytes(self) -> int:
+        """Return the bytes of both."""
+        return self.keys.nbytes + self.values.nbytes
 
 
 class SlotMap:

@@ -1,0 +1,80 @@
+"""The packed masks of a round: one host buffer at a stable address, and its copy on the device.
+
+Source: specification 7.1 and 7.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import torch
+from torch import Tensor
+
+from ninfer.contract import InvalidMask, Lookahead, MaskProvider, mask_words
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+
+class RoundMasks(NamedTuple):
+    """What a provider said of every row; ``words`` int32[B, P, W] is None without constraints."""
+
+    lookaheads: tuple[Lookahead | None, ...]
+    words: Tensor | None
+
+    def is_constrained(self, row: int) -> bool:
+        """Return whether a row has a mask."""
+        return self.lookaheads[row] is not None
+
+    def is_dead(self, row: int, licensed_tokens: int) -> bool:
+        """Return whether a dead end lies on a row's licensed path."""
+        lookahead = self.lookaheads[row]
+        return lookahead is not None and lookahead.is_dead_within(licensed_tokens)
+
+
+class MaskBuffer:
+    """Room for int32[B, P, W]; pinned where the device copies from it."""
+
+    def __init__(self, rows: int, positions: int, token_domain: int, device: torch.device) -> None:
+        shape = (rows, positions, mask_words(token_domain))
+        on_host = device.type == "cpu"
+        self._host = torch.zeros(shape, dtype=torch.int32, pin_memory=not on_host)
+        self._device = self._host if on_host else torch.zeros_like(self._host, device=device)
+        self._is_copied = not on_host
+
+    def fill(self, provider: MaskProvider | None, drafts: Sequence[Sequence[int]]) -> RoundMasks:
+        """Ask the provider once for the masks of all rows.
+
+        Effects: a batch without constrained rows never calls ``provider.fill``.
+        Raises:  InvalidMask — the answer contradicts what the provider said of its rows.
+        """
+        rows = len(drafts)
+        unconstrained = RoundMasks((None,) * rows, None)
+        if provider is None:
+            return unconstrained
+        constrained = [row for row in range(rows) if provider.is_constrained(row)]
+        if not constrained:
+            return unconstrained
+        words = self._host[:rows]
+        lookaheads = tuple(provider.fill(drafts, memoryview(cast("Buffer", words.numpy()))))
+        _check(lookaheads, drafts, constrained)
+        if self._is_copied:
+            self._device[:rows].copy_(words, non_blocking=True)
+            for row in constrained:
+                provider.uploaded(row, words[row].nbytes)
+        return RoundMasks(lookaheads, self._device[:rows])
+
+
+def _check(
+    lookaheads: Sequence[Lookahead | None],
+    drafts: Sequence[Sequence[int]],
+    constrained: Sequence[int],
+) -> None:
+    if len(lookaheads) != len(drafts):
+        raise InvalidMask(f"masks: {len(lookaheads)} lookaheads for {len(drafts)} rows")
+    for row, lookahead in enumerate(lookaheads):
+        if (lookahead is not None) != (row in constrained):
+            raise InvalidMask(f"masks: row {row}: a lookahead where there is no mask, or none")
+        if lookahead is not None and lookahead.positions != len(drafts[row]) + 1:
+            raise InvalidMask(f"masks: row {row}: {lookahead.positions} positions")

@@ -1,0 +1,114 @@
+"""Finished prompts and answers whose keys and values are kept for a later prompt.
+
+Holds model state only: no matcher, no choice of any token, nothing of a request.
+Source: specification 6.3 and 13.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+Tokens = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True, eq=False)
+class CachedPrefix:
+    """Tokens whose keys and values lie in ``pages``.
+
+    ``final_hidden`` maps a prompt length to the hidden state of its last token, from which a
+    prompt of exactly those tokens samples without computing anything.
+    """
+
+    tokens: Tokens
+    pages: list[int]
+    final_hidden: dict[int, Tensor]
+    last_used: int = field(default=0)
+
+
+class PrefixMatch(NamedTuple):
+    """The best cached prefix of a prompt and how many tokens they share."""
+
+    prefix: CachedPrefix
+    shared_tokens: int
+
+
+class PrefixCache:
+    """Cached prefixes in order of use; each owns its pages until it is evicted."""
+
+    def __init__(self) -> None:
+        self._prefixes: list[CachedPrefix] = []
+        self._clock = 0
+
+    @property
+    def pages(self) -> int:
+        """Return the pages of all prefixes."""
+        return sum(len(prefix.pages) for prefix in self._prefixes)
+
+    def __iter__(self) -> Iterator[CachedPrefix]:
+        return iter(self._prefixes)
+
+    def find(self, token_ids: Sequence[int]) -> PrefixMatch | None:
+        """Return the prefix that shares most tokens with a prompt, marked as used now."""
+        wanted = np.asarray(token_ids, dtype=np.int64)
+        best: PrefixMatch | None = None
+        for prefix in self._prefixes:
+            shared = shared_tokens(prefix.tokens, wanted)
+            if shared and (best is None or shared > best.shared_tokens):
+                best = PrefixMatch(prefix, shared)
+        if best is not None:
+            self._touch(best.prefix)
+        return best
+
+    def keep(self, prefix: CachedPrefix) -> list[CachedPrefix]:
+        """Take a prefix over and return those it makes superfluous, which are no longer cached.
+
+        Effects: their final hidden states move to the new prefix; if an older prefix already
+                 covers the new one, the new one itself is returned.
+        """
+        for older in self._prefixes:
+            if shared_tokens(older.tokens, prefix.tokens) == len(prefix.tokens):
+                older.final_hidden.update(prefix.final_hidden)
+                self._touch(older)
+                return [prefix]
+        covered = [
+            older
+            for older in self._prefixes
+            if shared_tokens(older.tokens, prefix.tokens) == len(older.tokens)
+        ]
+        for older in covered:
+            prefix.final_hidden = older.final_hidden | prefix.final_hidden
+            self._prefixes.remove(older)
+        self._prefixes.append(prefix)
+        self._touch(prefix)
+        return covered
+
+    def remove(self, prefix: CachedPrefix) -> CachedPrefix:
+        """Take a prefix out and return it; its pages are the caller's."""
+        self._prefixes.remove(prefix)
+        return prefix
+
+    def oldest(self, *, spare: CachedPrefix | None = None) -> CachedPrefix | None:
+        """Return the prefix unused for longest, other than ``spare``."""
+        others = [prefix for prefix in self._prefixes if prefix is not spare]
+        return min(others, key=lambda prefix: prefix.last_used, default=None)
+
+    def owner_of(self, page: int) -> CachedPrefix | None:
+        """Return the prefix that owns a page."""
+        return next((prefix for prefix in self._prefixes if page in prefix.pages), None)
+
+    def _touch(self, prefix: CachedPrefix) -> None:
+        self._clock += 1
+        prefix.last_used = self._clock
+
+
+def shared_tokens(left: Tokens, right: Tokens) -> int:
+    """Return the length of the longest common prefix."""
+    length = min(len(left), len(right))
+    differs = left[:length] != right[:length]
+    return int(differs.argmax()) if differs.any() else length

@@ -1,0 +1,107 @@
+"""From hidden states to sampled tokens, through the ops' one contract."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ninfer.contract import RngPurpose
+from ninfer.ops import (
+    RowStatus,
+    SamplingBatch,
+    SamplingRow,
+    count_tokens,
+    masked_sampling,
+    require_ok,
+)
+from ninfer.runtime.program.mask_buffer import RoundMasks
+from ninfer.runtime.program.sequence import ResidentSequence
+
+
+class Sampler:
+    """Owns the penalty counts of every row and the packed parameters of a round.
+
+    Shapes: counts int32[rows, V].
+    """
+
+    def __init__(self, rows: int, token_domain: int, device: torch.device) -> None:
+        self._token_domain = token_domain
+        self._device = device
+        self._counts = torch.zeros((rows, token_domain), dtype=torch.int32, device=device)
+        self._batch = SamplingBatch.empty(rows, device)
+
+    def sample(
+        self,
+        logits: Tensor,
+        sequences: Sequence[ResidentSequence],
+        masks: RoundMasks,
+        purpose: RngPurpose,
+    ) -> list[int | None]:
+        """Return one token per row, or None where a row's mask allows nothing.
+
+        Shapes: logits float32[B, ≥ V].
+        Math:   the logical position of a token is its place in the ledger.
+        Raises: NonFiniteLogits — the best allowed logit of a row is not finite.
+        """
+        rows = [
+            SamplingRow(
+                sequence.sampling,
+                position=len(sequence.ledger),
+                purpose=purpose,
+                constrained=masks.is_constrained(b),
+                counts_row=sequence.row,
+            )
+            for b, sequence in enumerate(sequences)
+        ]
+        self._batch.write(rows)
+        words = None if masks.words is None else masks.words[:, 0]
+        penalised = any(row.is_penalised for row in rows)
+        sampled = masked_sampling(
+            logits[:, : self._token_domain],
+            self._batch.first(len(rows)),
+            words,
+            self._counts if penalised else None,
+        )
+        return _outcomes(sampled.tokens.tolist(), sampled.status.tolist(), masks)
+
+    def count(self, sequences: Sequence[ResidentSequence], tokens: Sequence[Sequence[int]]) -> None:
+        """Add committed generated tokens to the counts of rows whose parameters read them."""
+        added = [
+            (sequence.row, ids)
+            for sequence, ids in zip(sequences, tokens, strict=True)
+            if ids and _is_penalised(sequence)
+        ]
+        if not added:
+            return
+        longest = max(len(ids) for _, ids in added)
+        padded = [[*ids, *[0] * (longest - len(ids))] for _, ids in added]
+        count_tokens(
+            self._counts,
+            torch.tensor([row for row, _ in added], device=self._device),
+            torch.tensor(padded, device=self._device),
+            torch.tensor([len(ids) for _, ids in added], device=self._device),
+        )
+
+    def reset(self, sequence: ResidentSequence) -> None:
+        """Set the counts of a sequence's row to what its ledger says."""
+        self._counts[sequence.row].zero_()
+        self.count([sequence], [sequence.ledger[sequence.prompt_tokens :]])
+
+
+def _is_penalised(sequence: ResidentSequence) -> bool:
+    chosen = sequence.sampling
+    return chosen.presence_penalty != 0 or chosen.frequency_penalty != 0
+
+
+def _outcomes(tokens: list[int], statuses: list[int], masks: RoundMasks) -> list[int | None]:
+    """Drop rows whose path met a dead end; any other refusal of the op is an error."""
+    outcomes: list[int | None] = []
+    for row, (token, status) in enumerate(zip(tokens, statuses, strict=True)):
+        if masks.is_dead(row, 1) or (status == RowStatus.EMPTY_SET and masks.is_constrained(row)):
+            outcomes.append(None)
+            continue
+        require_ok(status, row)
+        outcomes.append(token)
+    return outcomes
