@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ninfer.text.automata.dfa import NOTHING, Dfa, Edge
+from ninfer.text.automata.dfa import NOTHING, Dfa
+from ninfer.text.automata.table import canonical
 
 _Key = tuple[bool, tuple[tuple[str, int], ...]]
 
@@ -56,17 +57,6 @@ def _shared_length(first: str, second: str) -> int:
 
 def _numbered(keys: list[_Key], start: _Key) -> Dfa:
     """Return the automaton with its start first; children come before parents in ``keys``."""
-    count = len(keys) + 1
     states = [start, *reversed(keys)]
-    edges = tuple(_edges([(ord(c), count - 1 - target) for c, target in out]) for _, out in states)
-    return Dfa(edges, bytes(final for final, _ in states))
-
-
-def _edges(steps: list[tuple[int, int]]) -> tuple[Edge, ...]:
-    merged: list[Edge] = []
-    for character, target in steps:
-        if merged and merged[-1][2] == target and merged[-1][1] == character - 1:
-            merged[-1] = (merged[-1][0], character, target)
-        else:
-            merged.append((character, character, target))
-    return tuple(merged)
+    edges = [[(ord(c), ord(c), len(keys) - target) for c, target in out] for _, out in states]
+    return canonical(edges, [final for final, _ in states])
