@@ -36,25 +36,29 @@ def continued_prompt(
             changes or wraps it.
     Source: specification 5.3.
     """
-    final = _final_text(messages)
+    final = final_text(messages)
     frame = _frame(messages, render)
-    if render(messages, False) != frame.before + final.content + frame.after:
+    if render(messages, False) != frame.before + final + frame.after:
         raise _refused("the template changes the text of the final assistant message")
     if frame.after.strip() and not frame.after.startswith(tuple(m for m in marks if m)):
         raise _refused("the template writes more behind the final assistant message")
     opening = _without_thinking(render(messages[:-1], True), reasoning)
     if _without_thinking(frame.before, reasoning) != opening:
         raise _refused("the template writes more in front of the final assistant message")
-    return frame.before + final.content
+    return frame.before + final
 
 
-def _final_text(messages: Sequence[Message]) -> Message:
+def final_text(messages: Sequence[Message]) -> str:
+    """Return the text to continue.
+
+    Raises: InvalidContinuation — the last message is not plain assistant text.
+    """
     if not messages or messages[-1].role is not Role.ASSISTANT:
         raise _refused("the last message is not the assistant's")
     final = messages[-1]
     if final.tool_calls or final.reasoning:
         raise _refused("the final assistant message is not plain text")
-    return final
+    return final.content
 
 
 def _frame(messages: Sequence[Message], render: Render) -> _Frame:

@@ -22,7 +22,7 @@ from ninfer.contract import (
     ToolDeclaration,
     UnsupportedOption,
 )
-from ninfer.qwen_frontend.continuation import continued_prompt
+from ninfer.qwen_frontend.continuation import Render, continued_prompt, final_text
 from ninfer.qwen_frontend.facts import ModelFacts
 from ninfer.qwen_frontend.messages import template_messages, template_options, template_tools
 from ninfer.qwen_frontend.prepared import PreparedPrompt
@@ -90,15 +90,15 @@ class PromptBuilder:
             tools=options.tools,
         )
 
-    def _continue(self, prompt: ChatPrompt, render: Any) -> PreparedPrompt:
-        text = continued_prompt(
-            prompt.messages, render, marks=self._marks, reasoning=self._facts.reasoning
-        )
+    def _continue(self, prompt: ChatPrompt, render: Render) -> PreparedPrompt:
+        continued = final_text(prompt.messages)
         if self._opens_reasoning(render(prompt.messages[:-1], True)):
             raise ConflictingOptions(
                 "prompt.continuation", "prompt.enable_thinking", "thinking must be off"
             )
-        continued = prompt.messages[-1].content
+        text = continued_prompt(
+            prompt.messages, render, marks=self._marks, reasoning=self._facts.reasoning
+        )
         token_ids = self._encode(text)
         spelled = b"".join(self._vocabulary.pieces[token] for token in token_ids)
         if not spelled.endswith(continued.encode()):
@@ -107,10 +107,7 @@ class PromptBuilder:
                 location=OptionPath("prompt.continuation"),
             )
         return PreparedPrompt(
-            token_ids,
-            is_chat=True,
-            continued_text=continued,
-            tools=prompt.options.tools,
+            token_ids, is_chat=True, continued_text=continued, tools=prompt.options.tools
         )
 
     def _template_for(self, tools: tuple[ToolDeclaration, ...]) -> ChatTemplate:

@@ -10,6 +10,8 @@ from typing import Any, NoReturn
 
 import jinja2
 import jinja2.ext
+from jinja2.nodes import Node
+from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ninfer.contract import InvalidPrompt, ModelError
@@ -53,9 +55,19 @@ class ChatTemplate:
             raise InvalidPrompt(f"chat template line {_line_of(error)}: {error}") from error
 
 
+class _Generation(jinja2.ext.Extension):
+    """Renders ``{% generation %}``, which only marks text for training, as its body."""
+
+    tags: set[str] = {"generation"}  # noqa: RUF012 — declared so by the base class
+
+    def parse(self, parser: Parser) -> list[Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
 def _environment() -> ImmutableSandboxedEnvironment:
     environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols]
+        trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols, _Generation]
     )
     environment.globals["raise_exception"] = _raise_exception
     environment.globals["strftime_now"] = _strftime_now
