@@ -37,6 +37,11 @@ class Inbox:
         """Return the state now."""
         return self._state
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether every arrival was collected."""
+        return not self._arrivals
+
     def require_open(self) -> None:
         """Check that requests are taken.
 

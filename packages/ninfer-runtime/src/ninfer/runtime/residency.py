@@ -181,8 +181,7 @@ class Residency:
         return self._program.can_open(request.prepared.prompt_tokens, request.output_limit)
 
     def _restore(self, request: EngineRequest) -> None:
-        self.paused.remove(request)
-        state, request.resume = request.resume, None
+        state = request.resume
         route = ResumeRoute.REPLAY if state is None else state.route
         started = self._now()
         self._tell(request, SchedulingTransition.RESTORE_STARTED, route)
@@ -190,12 +189,14 @@ class Residency:
             self.admit(request)
         else:
             host_bytes = state.host_bytes
+            request.resume = None
             request.sequence = self._program.resume(state)
             request.phase = Phase.REPLAY
             if route is ResumeRoute.SNAPSHOT:
                 request.phase = _frontier_phase(request)
                 request.scheduling.host_to_device_bytes += host_bytes
             self._enter(request)
+        self.paused.remove(request)
         request.is_restoring = True
         self._count_restore(request, route)
         request.clock.maintain(started, self._now())

@@ -45,9 +45,11 @@ class Settlement:
         self._now = now
         self._backend = backend
         self._draft_limit = draft_limit
+        self.live: dict[int, EngineRequest] = {}
 
     def arrived(self, request: EngineRequest) -> None:
-        """Log a request that entered the queue."""
+        """Take a request on; it stays in ``live`` until it has its terminal event."""
+        self.live[request.request_id] = request
         self._log.start(request)
 
     def started(self, request: EngineRequest) -> None:
@@ -134,6 +136,7 @@ class Settlement:
 
     def _end(self, request: EngineRequest) -> None:
         request.phase = Phase.ENDED
+        del self.live[request.request_id]
         if request.scheduling.preemptions:
             self.transition(
                 request, SchedulingEvent(SchedulingTransition.TERMINAL, ResumeRoute.NONE)

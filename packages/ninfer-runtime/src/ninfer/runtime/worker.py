@@ -79,19 +79,15 @@ class Worker:
         self._run_decode()
         self._run_chunk()
         self._observe()
-        if self._inbox.state is EngineState.DRAINING and not self._live():
+        if self._inbox.state is EngineState.DRAINING and self.is_idle:
             self._inbox.move_to(EngineState.CLOSED)
             return False
         return True
 
     @property
     def is_idle(self) -> bool:
-        """Return whether no request is waiting, resident or paused."""
-        return not self._live()
-
-    def _live(self) -> list[EngineRequest]:
-        residency = self._residency
-        return [*self._waiting, *residency.residents, *residency.paused]
+        """Return whether no request is arriving, waiting, resident or paused."""
+        return self._inbox.is_empty and not self._settlement.live
 
     def _patience(self) -> float | None:
         if self._residency.residents or self._residency.paused:
@@ -122,6 +118,7 @@ class Worker:
             request = self._waiting.take_fitting(self._residency.can_admit)
             if request is None:
                 return
+            self._in_unit = (request,)
             request.clock.admit(self._now())
             self._residency.admit(request)
             for paused in self._residency.paused[:1]:
@@ -251,11 +248,9 @@ class Worker:
     def _poison(self, error: BaseException) -> None:
         self._inbox.move_to(EngineState.POISONED, str(error) or type(error).__name__)
         guilty = {id(request) for request in self._in_unit}
-        live = self._live()
         for request in self._inbox.collect():
             self._settlement.arrived(request)
-            live.append(request)
-        for request in live:
+        for request in list(self._settlement.live.values()):
             self._settlement.poisoned(request, error, is_member=id(request) in guilty)
 
 
