@@ -7,6 +7,7 @@ request.
 from ninfer.ops.batch import SamplingBatch, SamplingRow
 from ninfer.ops.masked_argmax import masked_argmax
 from ninfer.ops.masked_sampling import masked_sampling
+from ninfer.ops.native import Capabilities, capabilities, reserve_workspace
 from ninfer.ops.proposal import PROPOSAL_CANDIDATES, SparseProposal
 from ninfer.ops.result import AcceptedTokens, SampledTokens
 from ninfer.ops.rng import RngKey, uniforms
@@ -20,9 +21,12 @@ __all__ = [
     "masked_sampling",
     "speculative_acceptance",
     "count_tokens",
+    "capabilities",
+    "reserve_workspace",
     "uniforms",
     # records
     "AcceptedTokens",
+    "Capabilities",
     "PROPOSAL_CANDIDATES",
     "RngKey",
     "RowStatus",

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from ninfer.ops.batch import SamplingBatch
 from ninfer.ops.checks import check_batch, check_counts, check_logits, check_masks
+from ninfer.ops.native import library_for, reserve_workspace
 from ninfer.ops.reference.columns import Columns
 from ninfer.ops.reference.masked_sampling import sample_columns
 from ninfer.ops.result import SampledTokens
@@ -16,6 +17,9 @@ def masked_sampling(
     batch: SamplingBatch,
     masks: Tensor | None = None,
     counts: Tensor | None = None,
+    *,
+    out: SampledTokens | None = None,
+    workspace: Tensor | None = None,
 ) -> SampledTokens:
     """Draw one allowed token for every row.
 
@@ -29,8 +33,11 @@ def masked_sampling(
     Shapes:  logits bf16|f16|f32[B, V], row stride may exceed V; batch B records; masks
              int32[B, W], read only in rows whose record says constrained; counts int32[rows, V],
              read only for rows whose record says penalised; None where no row needs them.
-    Effects: nothing is written. A token of weight zero (logit minus infinity) is never drawn.
-             Logits of tokens that are not allowed may be anything, NaN included.
+    Effects: ``out`` is written, or new tensors are; ``workspace`` is scratch memory of
+             ``reserve_workspace(B, device)``, or new memory. With both given nothing is allocated
+             and the launch can be captured in a graph. The current stream is used. A token of
+             weight zero (logit minus infinity) is never drawn. Logits of tokens that are not
+             allowed may be anything, NaN included.
     Raises:  RowMismatch — logits, batch or counts contradict each other or a row needs what is
              None (on the CPU); InvalidMask — the masks do not fit the logits.
     Source:  specification 7.3 and 7.4; reference contract, section 2.
@@ -41,4 +48,11 @@ def masked_sampling(
         check_masks("masked_sampling", masks, logits)
     if counts is not None:
         check_counts("masked_sampling", counts, logits)
-    return sample_columns(Columns(logits, batch, masks, counts))
+    library = library_for(logits)
+    if library is None:
+        sampled = sample_columns(Columns(logits, batch, masks, counts))
+        return sampled if out is None else out.store(sampled)
+    out = SampledTokens.empty(batch.rows, logits.device) if out is None else out
+    scratch = reserve_workspace(batch.rows, logits.device) if workspace is None else workspace
+    library.masked_sampling(logits, batch.records, masks, counts, *out, scratch, 0)
+    return out

@@ -8,6 +8,7 @@ from torch import Tensor
 from ninfer.contract import RowMismatch
 from ninfer.ops.batch import SamplingBatch
 from ninfer.ops.checks import check_batch, check_counts, check_logits, check_masks
+from ninfer.ops.native import library_for, reserve_workspace
 from ninfer.ops.proposal import PROPOSAL_CANDIDATES, SparseProposal
 from ninfer.ops.reference.speculative_acceptance import accept_rows
 from ninfer.ops.result import AcceptedTokens
@@ -24,6 +25,8 @@ def speculative_acceptance(
     proposal: SparseProposal | None = None,
     masks: Tensor | None = None,
     counts: Tensor | None = None,
+    out: AcceptedTokens | None = None,
+    workspace: Tensor | None = None,
 ) -> AcceptedTokens:
     """Accept drafts against the constrained target and draw the token after them.
 
@@ -39,9 +42,9 @@ def speculative_acceptance(
     Shapes:  logits bf16|f16|f32[B, P, V], V contiguous; batch B records, whose purpose is not
              used; drafts int64[B, K], K = P - 1; extents int32[B] in [0, K]; proposal [B, K, Q];
              masks int32[B, P, W]; counts int32[rows, V] as for ``masked_sampling``.
-    Effects: nothing is written. Columns after the extent are not looked at. A column without an
-             allowed token or without a finite best logit accepts nothing; it decides the row's
-             status only if it is column A.
+    Effects: ``out`` and ``workspace`` (of B * P columns) as for ``masked_sampling``. Columns
+             after the extent are not looked at. A column without an allowed token or without a
+             finite best logit accepts nothing; it decides the row's status only if it is column A.
     Raises:  RowMismatch — arguments contradict each other; InvalidMask — masks do not fit.
     Source:  specification 7.4, 8.2 and 8.3; reference contract, sections 2 and 3.1.
     """
@@ -56,7 +59,17 @@ def speculative_acceptance(
         check_masks(_OP, masks, logits)
     if counts is not None:
         check_counts(_OP, counts, logits)
-    return accept_rows(logits, batch, drafts, extents, proposal, masks, counts)
+    library = library_for(logits)
+    if library is None:
+        found = accept_rows(logits, batch, drafts, extents, proposal, masks, counts)
+        return found if out is None else out.store(found)
+    out = AcceptedTokens.empty(rows, positions, logits.device) if out is None else out
+    if workspace is None:
+        workspace = reserve_workspace(rows * positions, logits.device)
+    ids, q = (None, None) if proposal is None else proposal
+    inputs = (logits, batch.records, drafts, extents, ids, q, masks, counts)
+    library.speculative_acceptance(*inputs, *out, workspace, 0)
+    return out
 
 
 def _check_proposal(proposal: SparseProposal, logits: Tensor) -> None:

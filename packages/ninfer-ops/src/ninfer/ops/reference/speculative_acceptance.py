@@ -71,7 +71,8 @@ def _targets(
     )
     candidates = candidates_of(columns)
     weights = weights_of(candidates, records)
-    p = weights / weights.sum(1, keepdim=True)
+    # A running sum adds in candidate order, as the kernels do.
+    p = weights / weights.cumsum(1)[:, -1:]
     shape = (rows, positions, -1)
     return _Targets(p.view(shape), candidates.ids.view(shape), candidates.status.view(rows, -1))
 
