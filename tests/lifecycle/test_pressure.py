@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from ninfer.contract import (
     EngineOptions,
+    FinishReason,
     GenerationResult,
     IntegrityError,
     ResumeRoute,
     SchedulingEvent,
     SchedulingTransition,
+    SequenceId,
 )
 from ninfer.runtime.engine import Engine
 from ninfer.runtime.events import GenerationStart
 from ninfer.runtime.handle import GenerationHandle
-from support.engines import prompt, request, run_until_idle, solo, stepped_engine
+from ninfer.runtime.queue import BYPASS_LIMIT
+from support.engines import (
+    ScriptedFrontend,
+    prompt,
+    request,
+    run_until_idle,
+    solo,
+    stepped_engine,
+)
+from support.scripted_program import ScriptedProgram, hashed_logits
 from support.scripted_session import CONTROL
 
 T = SchedulingTransition
@@ -42,6 +55,10 @@ def expected(row: int, tokens: int = 40) -> tuple[int, ...]:
 
 def transitions(handle: GenerationHandle) -> list[tuple[SchedulingTransition, ResumeRoute]]:
     return [(e.transition, e.route) for e in handle.take() if isinstance(e, SchedulingEvent)]
+
+
+def starts(handle: GenerationHandle) -> int:
+    return sum(isinstance(event, GenerationStart) for event in handle.take())
 
 
 def results(handles: list[GenerationHandle]) -> list[GenerationResult]:
@@ -164,7 +181,7 @@ def test_a_pause_publishes_nothing_twice() -> None:
 
 
 def test_a_request_paused_before_its_first_token_starts_its_prompt_again() -> None:
-    engine, program = stepped_engine(
+    engine, _ = stepped_engine(
         options=EngineOptions(max_concurrency=2), prefill_chunk_tokens=4, **SMALL
     )
     elder = engine.start(prompt(*[3] * 30), request("long", tokens=30))
@@ -177,7 +194,7 @@ def test_a_request_paused_before_its_first_token_starts_its_prompt_again() -> No
 
 
 def test_forced_control_survives_a_pause() -> None:
-    engine, program = stepped_engine(
+    engine, _ = stepped_engine(
         options=EngineOptions(max_concurrency=2), kv_tokens=32, context_tokens=32, page_tokens=2
     )
     options = request("free", budget=4, tokens=25, temperature=0.9)
@@ -195,31 +212,44 @@ def test_forced_control_survives_a_pause() -> None:
 
 
 def test_fitting_requests_may_pass_a_paused_one_but_not_for_ever() -> None:
-    engine, program = stepped_engine(
-        options=EngineOptions(max_concurrency=3, max_pending_requests=64), **SMALL
-    )
+    options = EngineOptions(max_concurrency=3, max_pending_requests=64)
+    engine, _ = stepped_engine(options=options, **SMALL)
     elder = engine.start(prompt(3), request("long", tokens=60))
     younger = engine.start(prompt(4), request("long", tokens=60))
     while not engine.stats().requests_paused:
         engine.run_cycle()
     small = [engine.start(prompt(5), request("one")) for _ in range(20)]
+    passed = 0
     engine.run_cycle()
+    while not any(step is T.RESTORED for step, _ in transitions(younger)):
+        passed += sum(starts(handle) for handle in small)
+        engine.run_cycle()
+    assert passed == BYPASS_LIMIT
     run_until_idle(engine)
     assert all(handle.is_settled for handle in (elder, younger, *small))
 
 
+class FullProgram(ScriptedProgram):
+    """Never has room."""
+
+    def can_advance(
+        self, sequences: Sequence[SequenceId], control_tokens: Sequence[int] = ()
+    ) -> int:
+        return 0
+
+
 def test_a_program_without_room_for_one_sequence_is_an_integrity_error() -> None:
-    engine, program = stepped_engine(kv_tokens=8, context_tokens=64)
-    handle = engine.start(prompt(3), request("long", tokens=7))
-    run_until_idle(engine)
-    assert len(handle.wait(timeout=0).generated_token_ids) == 7
-
-    class Full(type(program)):
-        def can_advance(self, sequences, control_tokens=()):
-            return 0
-
-    program.__class__ = Full
+    engine = Engine(FullProgram(hashed_logits(32)), ScriptedFrontend(), threaded=False)
     held = engine.start(prompt(3), request("long", tokens=7))
     with pytest.raises(IntegrityError, match="single sequence"):
         engine.run_cycle()
     assert not held.is_settled
+
+
+def test_a_pool_smaller_than_the_context_bounds_the_answer() -> None:
+    engine, _ = stepped_engine(kv_tokens=8, context_tokens=64)
+    handle = engine.start(prompt(3), request("long", tokens=None))
+    run_until_idle(engine)
+    result = handle.wait(timeout=0)
+    assert len(result.generated_token_ids) == 7
+    assert result.finish_reason is FinishReason.CONTEXT_CAPACITY

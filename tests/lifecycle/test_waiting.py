@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ninfer.contract import EngineOptions, FinishReason, QueueTimeout
+from ninfer.runtime.engine import Engine
 from ninfer.runtime.events import GenerationStart
 from ninfer.runtime.handle import GenerationHandle
 from ninfer.runtime.queue import BYPASS_LIMIT
@@ -32,9 +33,9 @@ def test_requests_are_admitted_in_submit_order() -> None:
     assert order[0] == [0, 1]
 
 
-def crowd(small: int):
-    """Return an engine whose pool a resident half fills, a head too big for the rest, and small ones."""
-    engine, program = stepped_engine(
+def crowd(small: int) -> tuple[Engine, GenerationHandle, list[GenerationHandle]]:
+    """Return a resident that half fills the pool, then a head too big for the rest, then small."""
+    engine, _ = stepped_engine(
         options=EngineOptions(max_concurrency=8, max_pending_requests=64),
         kv_tokens=64,
         context_tokens=64,
