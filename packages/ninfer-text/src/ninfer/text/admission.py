@@ -6,12 +6,9 @@ from ninfer.contract.constraint import ConstraintKind, OutputConstraint
 from ninfer.contract.errors import UnsatisfiableConstraint
 from ninfer.contract.vocabulary import TokenVocabulary
 from ninfer.text.choice import choice_grammar
-from ninfer.text.gbnf import gbnf_grammar
 from ninfer.text.grammar import NOTHING, Grammar
 from ninfer.text.json_rules import json_object_grammar
 from ninfer.text.productive import without_dead_branches
-from ninfer.text.regex import regex_grammar
-from ninfer.text.schema import schema_grammar
 
 
 def admit(constraint: OutputConstraint, vocabulary: TokenVocabulary) -> Grammar:
@@ -29,14 +26,21 @@ def admit(constraint: OutputConstraint, vocabulary: TokenVocabulary) -> Grammar:
 
 
 def _grammar(constraint: OutputConstraint, vocabulary: TokenVocabulary) -> Grammar:
+    # A front end is read where its kind is asked for: a choice needs none of the large ones.
     match constraint.kind:
         case ConstraintKind.GRAMMAR:
+            from ninfer.text.gbnf import gbnf_grammar
+
             return gbnf_grammar(constraint.source, vocabulary)
         case ConstraintKind.JSON_OBJECT:
             return json_object_grammar()
         case ConstraintKind.JSON_SCHEMA:
+            from ninfer.text.schema import schema_grammar
+
             return schema_grammar(constraint.source, constraint.unknown_keywords)
         case ConstraintKind.CHOICE:
             return choice_grammar(constraint.literals)
         case ConstraintKind.REGEX:
+            from ninfer.text.regex import regex_grammar
+
             return regex_grammar(constraint.source)
