@@ -1,0 +1,66 @@
+"""What the operations on closed forms need from the reduction that runs them, and its limits."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ninfer.text.schema.formula import Formula, Formulas
+from ninfer.text.schema.shapes import Value
+from ninfer.text.schema.strings import StringOracle
+
+CONJUNCTION_LIMIT = 16_384
+"""How many pairs of closed forms one reduction may intersect."""
+
+COMPARISON_LIMIT = 262_144
+"""How many pairs of branches one reduction may compare for disjointness."""
+
+DEPTH_LIMIT = 256
+"""How deep references and combinations may lean on each other without a step into the value."""
+
+
+class NoClosedForm(Exception):
+    """A negation has no closed form; the keyword that asked for it is refused."""
+
+
+class Context(Protocol):
+    """One running reduction."""
+
+    @property
+    def formulas(self) -> Formulas:
+        """Return the interned formulas."""
+        ...
+
+    @property
+    def oracle(self) -> StringOracle:
+        """Return the string automata."""
+        ...
+
+    def reduce(self, formula: Formula) -> Value:
+        """Return the closed form of a formula."""
+        ...
+
+    def reduce_if_possible(self, formula: Formula) -> Value | None:
+        """Return the closed form, or None where it is being made or has none."""
+        ...
+
+    def deny(self, formula: Formula) -> Formula:
+        """Return the negation, remembering which keyword asked for it."""
+        ...
+
+    def is_hollow(self, formula: Formula) -> bool:
+        """Return whether a formula is provably without a value; False where that is unknown."""
+        ...
+
+    def spend_conjunction(self) -> None:
+        """Count one intersection.
+
+        Raises: UnsupportedSchema — the limit is reached.
+        """
+        ...
+
+    def spend_comparison(self) -> None:
+        """Count one comparison.
+
+        Raises: UnsupportedSchema — the limit is reached.
+        """
+        ...

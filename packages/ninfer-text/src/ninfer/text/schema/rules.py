@@ -1,0 +1,59 @@
+"""The rules of a grammar under construction; equal bodies are one rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from ninfer.contract.errors import UnsupportedSchema
+from ninfer.contract.location import JsonPointer
+from ninfer.text.grammar import Literal, Node, Reference
+
+RULE_LIMIT = 32_768
+"""How many rules one grammar may need."""
+
+_INLINE = (Reference, Literal)
+
+
+@dataclass(slots=True)
+class Rules:
+    """Named bodies; names are numbered in the order of first use."""
+
+    shared: MappingProxyType[str, Node]
+    bodies: dict[str, Node] = field(default_factory=dict)
+    _names: dict[Node, Reference] = field(default_factory=dict)
+    _taken: int = 0
+
+    def reserve(self) -> Reference:
+        """Return a new name whose body comes later.
+
+        Raises: UnsupportedSchema — the limit is reached.
+        """
+        self._taken += 1
+        if self._taken > RULE_LIMIT:
+            raise UnsupportedSchema(
+                f"needs more than {RULE_LIMIT} grammar rules",
+                keyword="grammar_rules",
+                location=JsonPointer(),
+            )
+        return Reference(f"s{self._taken}")
+
+    def define(self, name: Reference, body: Node) -> None:
+        """Give a reserved name its body."""
+        self.bodies[name.rule] = body
+
+    def named(self, body: Node) -> Node:
+        """Return a reference to a rule of this body; texts and references stand for themselves."""
+        if isinstance(body, _INLINE):
+            return body
+        found = self._names.get(body)
+        if found is None:
+            found = self._names[body] = self.reserve()
+            self.define(found, body)
+        return found
+
+    def all(self) -> Iterable[tuple[str, Node]]:
+        """Return every rule."""
+        yield from self.shared.items()
+        yield from self.bodies.items()

@@ -1,0 +1,115 @@
+"""The texts of numbers and strings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import ceil, floor
+
+from ninfer.text.automata.dfa import Dfa
+from ninfer.text.automata.words import word_automaton
+from ninfer.text.grammar import (
+    Alternation,
+    Automaton,
+    Characters,
+    Literal,
+    Node,
+    alternation,
+    concatenation,
+    repetition,
+)
+from ninfer.text.json_rules import STRING
+from ninfer.text.json_source import write_json
+from ninfer.text.schema.decimals import decimal_automaton
+from ninfer.text.schema.escaping import PLAIN, quoted
+from ninfer.text.schema.numbers import Between, NumberSet, Whole
+from ninfer.text.schema.string_automata import StringAutomata
+from ninfer.text.schema.strings import ANY_TERM, StringSet, Term
+from ninfer.text.schema.whole_numbers import whole_automaton
+
+FLAT_LIMIT = 8
+"""How many texts stand as plain alternatives; more become an automaton."""
+
+
+def texts_node(texts: list[str]) -> Node:
+    """Return the union of whole texts."""
+    if len(texts) <= FLAT_LIMIT:
+        return alternation(*map(Literal, texts))
+    return Automaton(word_automaton(sorted(set(texts))))
+
+
+def number_nodes(numbers: NumberSet) -> Iterator[Node]:
+    """Yield the spellings of a set of numbers.
+
+    Where an interval has all its whole numbers, one automaton spells both; signed 64-bit whole
+    numbers always have their digits.
+    """
+    points = [_point(piece) for piece in numbers.betweens]
+    for piece, text in zip(numbers.betweens, points, strict=True):
+        if text is None:
+            covers = _whole_part(piece) in numbers.wholes
+            yield Automaton(decimal_automaton(piece, is_fractional=not covers))
+    yield from (Literal(text) for text in points if text is not None)
+    for whole in numbers.wholes:
+        yield Automaton(whole_automaton(whole))
+
+
+def _whole_part(piece: Between) -> Whole:
+    low = None if piece.low is None else ceil(piece.low)
+    high = None if piece.high is None else floor(piece.high)
+    if low is not None and piece.low_open and low == piece.low:
+        low += 1
+    if high is not None and piece.high_open and high == piece.high:
+        high -= 1
+    return Whole(low, high)
+
+
+def _point(piece: Between) -> str | None:
+    """Return the shortest spelling of a single number."""
+    if piece.low is None or piece.low != piece.high:
+        return None
+    return decimal_text(piece.low)
+
+
+def decimal_text(value: Fraction) -> str:
+    """Return the spelling that binary64 writes for a value read without rounding."""
+    return str(value.numerator) if value.denominator == 1 else repr(float(value))
+
+
+def string_nodes(strings: StringSet, automata: StringAutomata) -> Iterator[Node]:
+    """Yield the JSON spellings of a set of strings.
+
+    Listed strings and plain lengths take no automaton; every other term does.
+    """
+    if strings.finite:
+        yield texts_node([write_json(text) for text in strings.finite])
+    for term in strings.terms:
+        if term == ANY_TERM:
+            yield STRING
+        elif term.is_plain:
+            yield plain_length_node(term)
+        else:
+            yield Automaton(quoted(automata.term(term)))
+
+
+def plain_length_node(term: Term) -> Node:
+    """Return quoted strings of a length range, canonically escaped."""
+    return concatenation(Literal('"'), repetition(CHARACTER, term.least, term.most), Literal('"'))
+
+
+def key_automaton(keys: StringSet, excluded: frozenset[str], automata: StringAutomata) -> Dfa:
+    """Return the quoted names of a key class without the names that are known."""
+    dfa = automata.strings(keys)
+    return quoted(automata.without(dfa, excluded))
+
+
+_CONTROLS = tuple(f"u{c:04x}" for c in range(0x20) if chr(c) not in "\b\f\n\r\t")
+CHARACTER: Node = Alternation(
+    (
+        Characters(PLAIN),
+        concatenation(
+            Literal("\\"), alternation(*(Literal(t) for t in ('"', "\\", *"bfnrt", *_CONTROLS)))
+        ),
+    )
+)
+"""One character of a string in its only canonical spelling."""
