@@ -10,6 +10,8 @@ from ninfer.runtime.events import GenerationEnd, GenerationStart, PromptProgress
 from ninfer.runtime.frontend import Frontend
 from ninfer.runtime.handle import GenerationHandle
 from ninfer.runtime.inbox import EngineState
+from ninfer.runtime.log_writer import JsonLinesLog
+from ninfer.runtime.metrics import HistogramValue, Metric, MetricKind
 from ninfer.runtime.open import open_engine
 from ninfer.runtime.prepared import Cancellation, Prepared
 from ninfer.runtime.request_log import RequestLog, SilentLog
@@ -32,6 +34,10 @@ __all__ = [
     # observation
     "EngineStats",
     "Histogram",
+    "HistogramValue",
+    "JsonLinesLog",
+    "Metric",
+    "MetricKind",
     "RequestLog",
     "SilentLog",
 ]

@@ -28,6 +28,7 @@ from ninfer.runtime.handle import GenerationHandle
 from ninfer.runtime.inbox import EngineState, Inbox
 from ninfer.runtime.limits import output_limit_for, resolve_sampling
 from ninfer.runtime.masks import LookaheadBatch, lookahead_rows
+from ninfer.runtime.metrics import Metric, engine_metrics
 from ninfer.runtime.opening import first_mask
 from ninfer.runtime.outlet import Outlet
 from ninfer.runtime.outstanding import Outstanding, Slot
@@ -179,6 +180,12 @@ class Engine:
         stats = self._counters.snapshot()
         stats.requests_outstanding = self._outstanding.taken
         return stats
+
+    def metrics(self, model: str = "") -> list[Metric]:
+        """Return the engine's metric families; ``model`` is the public name of what it serves."""
+        return engine_metrics(
+            self.stats(), self.options, self.shape, model=model, is_ready=self.is_available
+        )
 
     def run_cycle(self) -> bool:
         """Run one worker cycle on the calling thread, without waiting; False once closed.

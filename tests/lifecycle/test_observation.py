@@ -1,0 +1,260 @@
+"""What results, counters, metrics and the request log say of the same requests."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ninfer.contract import (
+    ConstraintDeadEnd,
+    EngineOptions,
+    NInferError,
+    PendingBatch,
+    SpeculativeBackend,
+)
+from ninfer.runtime import JsonLinesLog
+from ninfer.runtime.engine import Engine
+from ninfer.runtime.metrics import HistogramValue, Metric
+from support.engines import (
+    Clock,
+    ScriptedFrontend,
+    prompt,
+    request,
+    run_until_idle,
+    stepped_engine,
+    threaded_engine,
+)
+from support.scripted_program import ScriptedProgram, hashed_logits
+
+
+class TimedProgram(ScriptedProgram):
+    """Moves a scripted clock as its calls would."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(hashed_logits(32))
+        self._clock = clock
+
+    def prefill(self, sequence, masks):
+        self._clock.seconds += 4.0
+        return super().prefill(sequence, masks)
+
+    def decode(self, sequences, remaining_tokens, masks) -> PendingBatch:
+        self._clock.seconds += 3.0
+        batch = super().decode(sequences, remaining_tokens, masks)
+        self._pending = PendingBatch(batch.kind, batch.rows, 2.0, 0.5)
+        return self._pending
+
+    def commit(self, batch, decisions):
+        self._clock.seconds += 0.25
+        return super().commit(batch, decisions)
+
+
+def test_every_second_of_a_request_has_its_place() -> None:
+    clock = Clock()
+    engine = Engine(TimedProgram(clock), ScriptedFrontend(), now=clock, threaded=False)
+    handle = engine.start(prompt(3, 4), request("long", tokens=3))
+    run_until_idle(engine)
+    result = handle.wait(timeout=0)
+    timing, wall = result.engine_timing, result.timings
+    assert (timing.prefill_units, timing.decode_rounds, timing.control_units) == (1, 2, 0)
+    assert timing.device_wait_exposed == timing.decode_device_wait == 4.0
+    assert timing.constraint_draft_wait_exposed == 1.0
+    assert timing.program_submit_exposed == 4.0 + 2 * 0.5
+    assert timing.program_post_exposed == 3 * 0.25
+    assert timing.decode_host == 2 * 0.75
+    assert (wall.first_token, wall.prefill, wall.decode) == (4.25, 4.25, 6.5)
+    assert wall.total == wall.prompt_wall + wall.generation_wall == 10.75
+    exposed = (
+        timing.queue_wait
+        + timing.engine_boundary_exposed
+        + timing.program_submit_exposed
+        + timing.program_post_exposed
+        + timing.engine_commit_output_exposed
+        + timing.engine_maintenance_exposed
+        + timing.device_wait_exposed
+        + timing.constraint_draft_wait_exposed
+    )
+    assert exposed == wall.total
+
+
+def test_the_draft_wait_is_counted_once_a_batch() -> None:
+    clock = Clock()
+    options = EngineOptions(max_concurrency=2)
+    engine = Engine(TimedProgram(clock), ScriptedFrontend(), options, now=clock, threaded=False)
+    handles = [engine.start(prompt(3, row), request("long", tokens=2)) for row in (4, 5)]
+    run_until_idle(engine)
+    waits = [h.wait(timeout=0).engine_timing.constraint_draft_wait_exposed for h in handles]
+    rounds = engine.stats().draft_wait_seconds / 0.5
+    assert waits == [0.5, 0.5]
+    assert rounds == 2.0
+
+
+@pytest.mark.parametrize("timings", [False, True])
+def test_constraint_seconds_are_collected_on_request_only(timings: bool) -> None:
+    from dataclasses import replace
+
+    engine, _ = stepped_engine()
+    handle = engine.start(prompt(3, 4), replace(request("even"), phase_timings=timings))
+    run_until_idle(engine)
+    report = handle.wait(timeout=0).constraint
+    assert report is not None
+    assert report.mask_positions == len(handle.wait(timeout=0).generated_token_ids)
+    assert (report.mask_seconds > 0.0) is timings
+
+
+def mixed_run(engine: Engine) -> Counter[str]:
+    """Run requests of every outcome and return how many ended how."""
+    outcomes: Counter[str] = Counter()
+    handles = [
+        engine.start(prompt(3, 4 + row), request(rule, tokens=8))
+        for row, rule in enumerate(("even", "long", None, "one", "dead"))
+    ]
+    handles.append(engine.start(prompt(3, 9), request("long", tokens=200)))
+    handles[-1].cancel()
+    with pytest.raises(NInferError):
+        engine.start(prompt(3), request("empty"))
+    outcomes["rejected"] += 1
+    for handle in handles:
+        try:
+            result = handle.wait(timeout=10)
+        except ConstraintDeadEnd:
+            outcomes["failed"] += 1
+            continue
+        outcomes["cancelled" if result.finish_reason.value == "cancelled" else "completed"] += 1
+    return outcomes
+
+
+def value(metrics: list[Metric], name: str, **labels: str) -> Any:
+    family = next(metric for metric in metrics if metric.name == name)
+    return dict(family.samples)[tuple(labels.items())]
+
+
+def test_metrics_settle_with_the_requests() -> None:
+    with threaded_engine() as engine:
+        outcomes = mixed_run(engine)
+        metrics = engine.metrics("demo")
+    for outcome, count in outcomes.items():
+        assert value(metrics, "ninfer_requests_total", outcome=outcome) == count
+    assert value(metrics, "ninfer_constraint_dead_ends_total") == 1
+    ended = sum(
+        value(metrics, "ninfer_constraint_requests_total", outcome=outcome)
+        for outcome in ("terminated", "complete_interrupted", "incomplete_interrupted")
+    )
+    assert ended == 4
+    duration = value(metrics, "ninfer_request_duration_seconds")
+    assert isinstance(duration, HistogramValue)
+    assert duration.buckets[-1] == (float("inf"), 5)
+    assert value(metrics, "ninfer_engine_ready") == 1
+    assert value(metrics, "ninfer_model_info", model="demo", speculative="none") == 1
+
+
+def test_metric_names_are_unique_and_counters_say_total() -> None:
+    engine, _ = stepped_engine()
+    metrics = engine.metrics()
+    names = [metric.name for metric in metrics]
+    assert len(set(names)) == len(names)
+    for metric in metrics:
+        assert metric.name.endswith("_total") == (metric.kind.value == "counter")
+        assert metric.description
+
+
+def test_gauges_follow_the_phases() -> None:
+    engine, _ = stepped_engine(
+        options=EngineOptions(max_concurrency=2), prefill_chunk_tokens=4, context_tokens=64
+    )
+    handles = [engine.start(prompt(*[3] * 12), request("long", tokens=20)) for _ in range(3)]
+    engine.run_cycle()
+    stats = engine.stats()
+    assert (stats.requests_running, stats.requests_waiting, stats.requests_prefilling) == (2, 1, 2)
+    assert stats.usage.rows_used == 2
+    run_until_idle(engine)
+    stats = engine.stats()
+    assert (stats.requests_running, stats.requests_waiting, stats.requests_outstanding) == (0, 0, 3)
+    assert all(handle.is_settled for handle in handles)
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_the_log_has_one_terminal_event_for_every_start(tmp_path: Path) -> None:
+    path = tmp_path / "requests.jsonl"
+    engine = Engine(
+        ScriptedProgram(hashed_logits(32), rows=2, context_tokens=256, kv_tokens=256),
+        ScriptedFrontend(),
+        EngineOptions(max_concurrency=2, host_snapshot_bytes=0),
+        log=JsonLinesLog(path),
+    )
+    mixed_run(engine)
+    engine.close()
+    found = records(path)
+    started = [r["request"]["id"] for r in found if r["event"] == "request_start"]
+    ended = [r["request"]["id"] for r in found if r["event"] in ("request_done", "request_error")]
+    assert sorted(started) == sorted(ended) == [1, 2, 3, 4, 5, 6]
+    assert [r["error"]["code"] for r in found if r["event"] == "request_rejected"] == [
+        "unsatisfiable_constraint"
+    ]
+    order = [(r["event"], r["request"]["id"]) for r in found if "request" in r]
+    for identity in started:
+        first = order.index(("request_start", identity))
+        assert all(order[place][1] != identity for place in range(first))
+
+
+def test_the_log_holds_numbers_and_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "requests.jsonl"
+    frontend = ScriptedFrontend({"a secret language": lambda prefix: {7} if not prefix else {0}})
+    engine = Engine(
+        ScriptedProgram(hashed_logits(32)), frontend, threaded=False, log=JsonLinesLog(path)
+    )
+    handle = engine.start(prompt(3, 4), request("a secret language"))
+    run_until_idle(engine)
+    result = handle.wait(timeout=0)
+    engine.close()
+    text = path.read_text(encoding="utf-8")
+    assert "secret" not in text
+    assert result.content not in text
+    done = records(path)[-1]
+    assert done["event"] == "request_done"
+    assert set(done) == {
+        *("schema", "time", "event", "request", "result", "timings_seconds", "speculative"),
+        *("engine_timing", "scheduling", "admission", "thinking", "constraint"),
+    }
+    assert done["result"]["generated_token_ids"] == [7, 0]
+    assert done["constraint"]["terminated"] is True
+    assert done["constraint"]["timings_seconds"] is None
+
+
+def test_pauses_are_logged_step_by_step(tmp_path: Path) -> None:
+    path = tmp_path / "requests.jsonl"
+    engine = Engine(
+        ScriptedProgram(hashed_logits(32), context_tokens=64, kv_tokens=64),
+        ScriptedFrontend(),
+        EngineOptions(max_concurrency=2, host_snapshot_bytes=0),
+        threaded=False,
+        log=JsonLinesLog(path),
+    )
+    handles = [engine.start(prompt(3, row), request("long", tokens=50)) for row in (4, 5)]
+    run_until_idle(engine)
+    engine.close()
+    steps = [r["transition"] for r in records(path) if r["event"] == "request_scheduling"]
+    assert steps == [
+        *("pause_started", "paused", "restore_started", "restored"),
+        *("replay_complete", "recovery_complete", "terminal"),
+    ]
+    assert all(handle.is_settled for handle in handles)
+
+
+def test_the_speculative_backend_is_named_in_the_result() -> None:
+    engine, _ = stepped_engine(
+        options=EngineOptions(speculative=SpeculativeBackend.MTP, draft_tokens=3),
+        draft_limit=3,
+        drafter=lambda history: (7, 7, 7),
+    )
+    handle = engine.start(prompt(3, 4), request(tokens=5))
+    run_until_idle(engine)
+    report = handle.wait(timeout=0).speculative
+    assert (report.backend, report.enabled, report.draft_window) == ("mtp", True, 3)
