@@ -62,8 +62,8 @@ def test_an_unfinished_whole_is_not_complete():
     frontend = small_frontend()
     prepared = frontend.prepare(chat("hi", '{"name":', **CONTINUED))
     options = RequestOptions(constraint=OutputConstraint.json_object())
-    session = frontend.open_session(prepared, options, output_limit=3)
-    drive(session, encode(frontend, '"上海"}')[:3])
+    session = frontend.open_session(prepared, options, output_limit=2)
+    drive(session, encode(frontend, '"上海"}')[:2])
     assert not session.constraint_report().complete
     assert session.constraint_report().branch is ConstraintBranch.CONTENT
 
