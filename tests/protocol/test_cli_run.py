@@ -187,4 +187,4 @@ def test_a_failing_engine_exits_1(ninfer):
     outcome = ninfer("run", "--prompt", "x", "--greedy", fault=fault)
     assert outcome.status == 1
     assert outcome.out == b"P"
-    assert outcome.err.startswith("error: ")
+    assert outcome.err.startswith("\nerror: the engine stopped")

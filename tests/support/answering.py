@@ -22,6 +22,7 @@ THINKING_TEMPLATE = TEMPLATE + "{% if enable_thinking is not defined or enable_t
 THINKING_TEMPLATE += "{% else %}<think>\n\n</think>\n\n{% endif %}"
 _MARKS = ("<|im_end|>", "<|im_start|>")
 _ANSWER_STARTS = b"assistant\n"
+_FRAMES = (b"<think>\n\n</think>\n\n", b"<think>\n")
 
 
 def byte_letters() -> list[str]:
@@ -97,6 +98,8 @@ def saying(script: Callable[[str], str]) -> Logits:
         values[256] -= 3.0
         start = max(i for i, token in enumerate(history) if token == 257) + 1
         start += len(_ANSWER_STARTS)
+        opened = bytes(t for t in history[start : start + 20] if t < 256)
+        start += next((len(frame) for frame in _FRAMES if opened.startswith(frame)), 0)
         said = bytes(t for t in history[start:] if t < 256)
         words = bytes(t for t in history[:start] if t < 256).decode("utf-8", "replace")
         target = script(words).encode()
@@ -118,7 +121,11 @@ def scripted_engine(
     """Return a running engine whose free answer is the script."""
     options = options or EngineOptions()
     say = script if callable(script) else lambda _: script
-    shape = {"rows": options.max_concurrency, "context_tokens": 2048, "prefill_chunk_tokens": 512} | program
+    shape = {
+        "rows": options.max_concurrency,
+        "context_tokens": 2048,
+        "prefill_chunk_tokens": 512,
+    } | program
     scripted = ScriptedProgram(saying(say), token_domain=258, **shape)
     return Engine(scripted, Frontend(scripted_facts(template)), options)
 

@@ -51,15 +51,16 @@ class _Printer:
         elif self._content is not None:
             self._content.write(text.encode("utf-8"))
             self._content.flush()
+        else:
+            return
         if text.endswith("\n"):
             self._open_lines.discard(channel)
         elif text:
             self._open_lines.add(channel)
 
     def end(self) -> None:
-        """Close the line that the answer left open on a terminal, on the report's side only."""
-        shared = self._content is not None and sys.stdout.isatty() and self._side.isatty()
-        if Channel.REASONING in self._open_lines or (shared and self._open_lines):
+        """Put the report on a line of its own where stdout and stderr end up in one place."""
+        if self._open_lines:
             self._side.write("\n")
 
 

@@ -16,15 +16,25 @@ from ninfer.gateway.chat.routes import chat
 from ninfer.gateway.failure import Failure, WireError, describe
 from ninfer.gateway.generation import GenerationService
 from ninfer.gateway.health import health
-from ninfer.gateway.openai.errors import error_response
+from ninfer.gateway.messages.errors import anthropic_status
+from ninfer.gateway.messages.errors import error_record as anthropic_record
+from ninfer.gateway.messages.routes import messages
+from ninfer.gateway.openai.errors import error_record
 from ninfer.gateway.openai.models import models
 from ninfer.gateway.options import ServerOptions
-from ninfer.gateway.state import Gateway, fields_of, gateway_of
+from ninfer.gateway.state import (
+    Gateway,
+    fields_of,
+    gateway_of,
+    json_response,
+    request_id_of,
+)
 from ninfer.runtime import Engine
 
 App = Sanic[Any, Any]
 _LOG = logging.getLogger("ninfer.gateway")
 _DAY_SECONDS = 86_400
+_ANTHROPIC_PATHS = "/v1/messages"
 _CODES = {404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
 
 
@@ -44,17 +54,12 @@ def create_app(engine: Engine, options: ServerOptions) -> App:
         silence_seconds=options.silence_seconds,
     )
     app.ctx.gateway = Gateway(service, options)
-    for blueprint in (health, models, chat):
+    for blueprint in (health, models, chat, messages):
         app.blueprint(blueprint)
-    app.register_middleware(_name_request, "request")
     app.register_middleware(_authorize, "request")
     app.register_middleware(_label_response, "response")
     app.exception(Exception)(_fail)
     return app
-
-
-async def _name_request(request: Request) -> None:
-    request.ctx.request_id = f"req_{secrets.token_hex(12)}"
 
 
 async def _authorize(request: Request) -> None:
@@ -67,9 +72,9 @@ async def _authorize(request: Request) -> None:
 
 
 async def _label_response(request: Request, response: BaseHTTPResponse) -> None:
-    request_id = getattr(request.ctx, "request_id", None)
-    if request_id is not None:
-        response.headers["x-request-id"] = request_id
+    is_anthropic = request.path.startswith(_ANTHROPIC_PATHS)
+    header = "request-id" if is_anthropic else "x-request-id"
+    response.headers[header] = request_id_of(request)
 
 
 async def _fail(request: Request, error: Exception) -> HTTPResponse:
@@ -78,7 +83,10 @@ async def _fail(request: Request, error: Exception) -> HTTPResponse:
         isinstance(error, IntegrityError) or not isinstance(error, NInferError)
     ):
         _LOG.error("%s %s failed", request.method, request.path, exc_info=error)
-    return error_response(failure)
+    if request.path.startswith(_ANTHROPIC_PATHS):
+        record = anthropic_record(failure, request_id_of(request))
+        return json_response(record, anthropic_status(failure))
+    return json_response(error_record(failure), failure.status)
 
 
 def _failure(request: Request, error: Exception) -> Failure:

@@ -86,11 +86,11 @@ def response_format_constraint(format: ResponseFormat | None) -> FieldConstraint
     if format.type != "json_schema":
         fact = f"{format.type!r} is not one of text, json_object, json_schema"
         raise WireError(fact, param="response_format.type", code="invalid_value")
-    if format.json_schema is None:
+    text = raw_text(format.json_schema.schema) if format.json_schema else None
+    if text is None:
         raise WireError(
-            "required with type json_schema",
+            "a schema is required with type json_schema",
             param="response_format.json_schema",
             code="missing_field",
         )
-    text = raw_text(format.json_schema.schema)
     return FieldConstraint("response_format.json_schema.schema", OutputConstraint.json_schema(text))

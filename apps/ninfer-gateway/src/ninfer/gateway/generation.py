@@ -73,6 +73,14 @@ class GenerationService:
             except TimeoutError:
                 yield None
 
+    async def count_tokens(self, prompt: PromptInput) -> int:
+        """Return the length of a rendered prompt.
+
+        Raises: RequestError — the prompt is refused.
+        """
+        job = self._threads.submit(self.engine.count_tokens, prompt)
+        return await asyncio.wrap_future(job)
+
     def close(self) -> None:
         """Let the threads end once their requests are submitted."""
         self._threads.shutdown(wait=True)
@@ -83,14 +91,15 @@ def _abandon(job: Future[GenerationHandle]) -> None:
         job.result().close()
 
 
-async def admitted(events: AsyncIterator[StreamEvent | None]) -> None:
+async def admitted(events: AsyncIterator[StreamEvent | None]) -> GenerationStart:
     """Wait until the engine has admitted the request, so that refusals keep their HTTP status.
 
     Raises: NInferError — the request was refused.
     """
     async for event in events:
         if isinstance(event, GenerationStart):
-            return
+            return event
+    raise AssertionError("a request starts or fails before its events end")
 
 
 async def collected(events: AsyncIterator[StreamEvent | None]) -> GenerationResult:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from typing import cast
 
 from sanic import Request
+from sanic.response import HTTPResponse
 
 from ninfer.gateway.failure import Fields, WireError
 from ninfer.gateway.generation import GenerationService
 from ninfer.gateway.options import ServerOptions
+from ninfer.gateway.wire import write_body
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,18 @@ class Gateway:
 def gateway_of(request: Request) -> Gateway:
     """Return what the app of a request shares."""
     return cast(Gateway, request.app.ctx.gateway)
+
+
+def json_response(record: object, status: int = 200) -> HTTPResponse:
+    """Return a reply with a JSON body."""
+    return HTTPResponse(write_body(record), status=status, content_type="application/json")
+
+
+def request_id_of(request: Request) -> str:
+    """Return the id a client can quote; made on first use."""
+    if not hasattr(request.ctx, "request_id"):
+        request.ctx.request_id = f"req_{secrets.token_hex(12)}"
+    return cast(str, request.ctx.request_id)
 
 
 def remember_fields(request: Request, fields: Fields) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from ninfer.contract import ToolChoice, ToolConstraints, ToolDeclaration, ToolMode
 from ninfer.gateway.failure import WireError
-from ninfer.gateway.wire import raw_text, write_body
+from ninfer.gateway.wire import ABSENT, raw_text, write_body
 
 ToolConstraintsName = Literal["basic", "auto"]
 
@@ -20,7 +20,7 @@ class FunctionDeclaration(msgspec.Struct):
 
     name: str
     description: str | None = None
-    parameters: msgspec.Raw | None = None
+    parameters: msgspec.Raw = ABSENT
     strict: bool | None = None
 
 
@@ -29,17 +29,15 @@ def declare(function: FunctionDeclaration) -> ToolDeclaration:
     shape: dict[str, object] = {"name": function.name}
     if function.description is not None:
         shape["description"] = function.description
-    parameters = function.parameters
-    if parameters is not None and bytes(parameters) == b"null":
-        parameters = None
+    parameters = raw_text(function.parameters)
     if parameters is not None:
-        shape["parameters"] = parameters
+        shape["parameters"] = function.parameters
     if function.strict is not None:
         shape["strict"] = function.strict
     return ToolDeclaration(
         name=function.name,
         declaration_json=write_body({"type": "function", "function": shape}).decode(),
-        parameters_json=None if parameters is None else raw_text(parameters),
+        parameters_json=parameters,
         strict=bool(function.strict),
     )
 

@@ -36,9 +36,20 @@ def write_body(record: Any) -> bytes:
     return msgspec.json.encode(record)
 
 
-def raw_text(raw: msgspec.Raw) -> str:
-    """Return the source text of a field kept unread, so that order and numbers stay as sent."""
-    return bytes(raw).decode("utf-8")
+ABSENT = msgspec.Raw()
+"""The default of a field that stays source text."""
+
+
+def raw_text(raw: msgspec.Raw) -> str | None:
+    """Return a field's source text, so that order and numbers stay as sent; None where absent.
+
+    Raises: WireError — the text is not UTF-8.
+    """
+    try:
+        text = bytes(raw).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise WireError(f"the body is not UTF-8: {error.reason}", code="invalid_json") from None
+    return None if text in ("", "null") else text
 
 
 def _field_error(text: str) -> WireError:

@@ -15,8 +15,8 @@ from ninfer.gateway.failure import describe
 from ninfer.gateway.generation import admitted, collected
 from ninfer.gateway.openai.errors import error_record
 from ninfer.gateway.sse import EventStream
-from ninfer.gateway.state import fields_of, gateway_of, remember_fields
-from ninfer.gateway.wire import read_body, write_body
+from ninfer.gateway.state import fields_of, gateway_of, json_response, remember_fields
+from ninfer.gateway.wire import read_body
 from ninfer.runtime import GenerationEnd, StreamEvent
 
 chat = Blueprint("chat")
@@ -34,8 +34,7 @@ async def complete(request: Request) -> HTTPResponse | None:
     with await gateway.service.start(wanted.prompt, wanted.options) as handle:
         events = gateway.service.events(handle)
         if not body.stream:
-            record = reply.aggregate(await collected(events))
-            return HTTPResponse(write_body(record), content_type="application/json")
+            return json_response(reply.aggregate(await collected(events)))
         await admitted(events)
         include_usage = bool(body.stream_options and body.stream_options.include_usage)
         await _stream(request, reply, events, include_usage=include_usage)

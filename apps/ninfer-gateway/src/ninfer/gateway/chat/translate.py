@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ninfer.contract import (
     ChatPrompt,
     ExecutionOptions,
@@ -30,6 +28,7 @@ from ninfer.gateway.sampling import (
     stop_strings,
 )
 from ninfer.gateway.tooling import declare, tool_mode, tool_policy
+from ninfer.gateway.translated import Translated, refuse_unserved
 from ninfer.gateway.wire import raw_text
 
 _ROLES = {role.value: role for role in Role} | {"function": Role.TOOL}
@@ -45,20 +44,12 @@ _OPTION_FIELDS = {
 }
 
 
-class Translated(NamedTuple):
-    """A request for the engine, and how its errors name the client's fields."""
-
-    prompt: ChatPrompt
-    options: RequestOptions
-    fields: Fields
-
-
 def translate(request: ChatRequest, default_max_tokens: int) -> Translated:
     """Return what a Chat request asks of the engine.
 
     Raises: WireError — a field is out of range, unserved or contradicts another.
     """
-    _refuse_unserved(request)
+    refuse_unserved(request, UNSERVED)
     standard = response_format_constraint(request.response_format)
     held = content_constraint(standard, request.structured_outputs, "response_format")
     options = RequestOptions(
@@ -75,13 +66,6 @@ def translate(request: ChatRequest, default_max_tokens: int) -> Translated:
     }
     fields = Fields(held.field if held else None, _OPTION_FIELDS, tools)
     return Translated(_prompt(request), options, fields)
-
-
-def _refuse_unserved(request: ChatRequest) -> None:
-    for name, neutral in UNSERVED.items():
-        value = getattr(request, name)
-        if not any(value == accepted and type(value) is type(accepted) for accepted in neutral):
-            raise WireError("not served", param=name, code=f"{name}_not_supported")
 
 
 def _execution(request: ChatRequest, default_max_tokens: int) -> ExecutionOptions:
@@ -109,12 +93,11 @@ def _stops(stop: str | list[str] | None) -> tuple[StopString, ...]:
 
 def _prompt(request: ChatRequest) -> ChatPrompt:
     messages = tuple(_message(i, message) for i, message in enumerate(request.messages))
-    template_options = request.chat_template_kwargs
     options = PromptOptions(
         enable_thinking=request.enable_thinking,
         reasoning_effort=_effort(request.reasoning_effort),
         preserve_thinking=request.preserve_thinking,
-        chat_template_kwargs_json=raw_text(template_options) if template_options else None,
+        chat_template_kwargs_json=raw_text(request.chat_template_kwargs),
         tools=_tools(request),
     )
     return ChatPrompt(messages, options)

@@ -12,6 +12,7 @@ import msgspec
 
 from ninfer.gateway.constraint import ResponseFormat, StructuredOutputs
 from ninfer.gateway.tooling import FunctionDeclaration, ToolConstraintsName
+from ninfer.gateway.wire import ABSENT
 
 
 class ContentPart(msgspec.Struct):
@@ -115,7 +116,7 @@ class ChatRequest(msgspec.Struct):
     enable_thinking: bool | None = None
     preserve_thinking: bool | None = None
     thinking_budget: int | None = None
-    chat_template_kwargs: msgspec.Raw | None = None
+    chat_template_kwargs: msgspec.Raw = ABSENT
     n: Any = None
     logprobs: Any = None
     top_logprobs: Any = None

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from sanic.response import HTTPResponse
-
 from ninfer.gateway.failure import Failure
-from ninfer.gateway.wire import write_body
 
 _TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
 
@@ -27,10 +24,3 @@ def error_record(failure: Failure) -> dict[str, object]:
             "code": failure.code,
         }
     }
-
-
-def error_response(failure: Failure) -> HTTPResponse:
-    """Return the whole reply of a failure."""
-    return HTTPResponse(
-        write_body(error_record(failure)), status=failure.status, content_type="application/json"
-    )

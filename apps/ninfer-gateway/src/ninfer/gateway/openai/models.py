@@ -5,8 +5,7 @@ from __future__ import annotations
 from sanic import Blueprint, Request
 from sanic.response import HTTPResponse
 
-from ninfer.gateway.state import Gateway, gateway_of
-from ninfer.gateway.wire import write_body
+from ninfer.gateway.state import Gateway, gateway_of, json_response
 
 models = Blueprint("models")
 
@@ -14,7 +13,7 @@ models = Blueprint("models")
 @models.get("/v1/models")
 async def list_models(request: Request) -> HTTPResponse:
     """List the one served model."""
-    return _json({"object": "list", "data": [_model(gateway_of(request))]})
+    return json_response({"object": "list", "data": [_model(gateway_of(request))]})
 
 
 @models.get("/v1/models/<name:path>")
@@ -22,7 +21,7 @@ async def show_model(request: Request, name: str) -> HTTPResponse:
     """Show the served model."""
     gateway = gateway_of(request)
     gateway.require_model(name)
-    return _json(_model(gateway))
+    return json_response(_model(gateway))
 
 
 def _model(gateway: Gateway) -> dict[str, object]:
@@ -33,7 +32,3 @@ def _model(gateway: Gateway) -> dict[str, object]:
         "owned_by": "ninfer",
         "max_model_len": gateway.service.engine.options.max_context,
     }
-
-
-def _json(record: object) -> HTTPResponse:
-    return HTTPResponse(write_body(record), content_type="application/json")

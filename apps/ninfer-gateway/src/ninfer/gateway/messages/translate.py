@@ -1,0 +1,171 @@
+"""A Messages request in the contract's words."""
+
+from __future__ import annotations
+
+from ninfer.contract import (
+    Channel,
+    ChatPrompt,
+    Continuation,
+    ExecutionOptions,
+    OutputConstraint,
+    PromptOptions,
+    ReasoningEffort,
+    RequestOptions,
+    StopPolicy,
+    StopString,
+    ThinkingOptions,
+    ToolChoice,
+    ToolDeclaration,
+    ToolMode,
+)
+from ninfer.gateway.constraint import FieldConstraint, content_constraint
+from ninfer.gateway.failure import Fields, WireError
+from ninfer.gateway.messages.conversation import conversation
+from ninfer.gateway.messages.wire import UNSERVED, MessagesRequest
+from ninfer.gateway.sampling import sampling_overrides
+from ninfer.gateway.tooling import FunctionDeclaration, declare, tool_policy
+from ninfer.gateway.translated import Translated, refuse_unserved
+from ninfer.gateway.wire import raw_text
+
+_THINKING_BUDGET_MINIMUM = 1024
+_OPTION_FIELDS = {
+    "prompt.messages": "messages",
+    "prompt.continuation": "messages",
+    "prompt.enable_thinking": "thinking.type",
+    "prompt.reasoning_effort": "output_config.effort",
+    "stop.strings": "stop_sequences",
+    "execution.requested_output_tokens": "max_tokens",
+    "execution.thinking.budget_tokens": "thinking.budget_tokens",
+}
+
+
+def translate(request: MessagesRequest, default_max_tokens: int) -> Translated:
+    """Return what a Messages request asks of the engine.
+
+    Raises: WireError — a field is out of range, unserved or contradicts another.
+    """
+    refuse_unserved(request, UNSERVED)
+    held = content_constraint(_format(request), request.structured_outputs, "output_config.format")
+    if request.max_tokens is not None and request.max_tokens < 1:
+        raise WireError(f"{request.max_tokens} is less than 1", param="max_tokens")
+    execution = ExecutionOptions(
+        sampling=sampling_overrides(
+            temperature=request.temperature,
+            top_p=request.top_p,
+            top_k=None if request.top_k is None else min(max(request.top_k, 0), 20),
+            seed=request.seed,
+        ),
+        requested_output_tokens=request.max_tokens or default_max_tokens,
+        thinking=ThinkingOptions(_budget(request)),
+    )
+    options = RequestOptions(
+        constraint=held.constraint if held else None,
+        tool_choice=_tool_choice(request),
+        execution=execution,
+        stop=StopPolicy(strings=_stops(request)),
+        phase_timings=True,
+    )
+    tools = {t.name: f"tools[{i}].input_schema" for i, t in enumerate(request.tools or [])}
+    fields = Fields(held.field if held else None, _OPTION_FIELDS, tools)
+    return Translated(prompt_of(request), options, fields)
+
+
+def prompt_of(request: MessagesRequest) -> ChatPrompt:
+    """Return the prompt alone; a final assistant message is continued.
+
+    Raises: WireError — a message, a tool or a thinking option is not served.
+    """
+    messages = conversation(request.system, request.messages)
+    continues = bool(request.messages) and request.messages[-1].role == "assistant"
+    options = PromptOptions(
+        continuation=(
+            Continuation.CONTINUE_FINAL_ASSISTANT if continues else Continuation.NEW_ASSISTANT_TURN
+        ),
+        enable_thinking=_enable_thinking(request, continues=continues),
+        reasoning_effort=_effort(request),
+        tools=tuple(_tools(request)),
+    )
+    return ChatPrompt(messages, options)
+
+
+def _format(request: MessagesRequest) -> FieldConstraint | None:
+    format = request.output_config.format if request.output_config else None
+    if format is None:
+        return None
+    if format.type != "json_schema":
+        fact = f"{format.type!r} is not served, only json_schema"
+        raise WireError(fact, param="output_config.format.type")
+    schema = raw_text(format.schema)
+    if schema is None:
+        raise WireError("required field is missing", param="output_config.format.schema")
+    constraint = OutputConstraint.json_schema(schema)
+    return FieldConstraint("output_config.format.schema", constraint)
+
+
+def _stops(request: MessagesRequest) -> tuple[StopString, ...]:
+    texts = request.stop_sequences or []
+    if "" in texts:
+        raise WireError("an empty text never stops", param=f"stop_sequences[{texts.index('')}]")
+    return tuple(StopString(text, Channel.CONTENT) for text in texts)
+
+
+def _enable_thinking(request: MessagesRequest, *, continues: bool) -> bool | None:
+    if request.thinking is None:
+        return False if continues else None
+    kind = request.thinking.type
+    if kind not in ("disabled", "adaptive", "enabled"):
+        fact = f"{kind!r} is not one of disabled, adaptive, enabled"
+        raise WireError(fact, param="thinking.type")
+    return {"disabled": False, "adaptive": None, "enabled": True}[kind]
+
+
+def _budget(request: MessagesRequest) -> int | None:
+    thinking = request.thinking
+    if thinking is None or thinking.type != "enabled":
+        return None
+    budget = thinking.budget_tokens
+    if budget is None or budget < _THINKING_BUDGET_MINIMUM:
+        fact = f"at least {_THINKING_BUDGET_MINIMUM} is required with type enabled"
+        raise WireError(fact, param="thinking.budget_tokens")
+    if request.max_tokens is not None and budget >= request.max_tokens:
+        raise WireError("must be less than max_tokens", param="thinking.budget_tokens")
+    return budget
+
+
+def _effort(request: MessagesRequest) -> ReasoningEffort | None:
+    word = request.output_config.effort if request.output_config else None
+    if word is None:
+        return None
+    try:
+        return ReasoningEffort(word)
+    except ValueError:
+        known = ", ".join(effort.value for effort in ReasoningEffort)
+        fact = f"{word!r} is not one of {known}"
+        raise WireError(fact, param="output_config.effort") from None
+
+
+def _tools(request: MessagesRequest) -> list[ToolDeclaration]:
+    declared = []
+    for index, tool in enumerate(request.tools or []):
+        if tool.type not in (None, "custom"):
+            fact = f"{tool.type!r} tools are not served, only your own"
+            raise WireError(fact, param=f"tools[{index}].type", code="tool_type_not_supported")
+        function = FunctionDeclaration(tool.name, tool.description, tool.input_schema, tool.strict)
+        declared.append(declare(function))
+    return declared
+
+
+def _tool_choice(request: MessagesRequest) -> ToolChoice:
+    choice, constraints = request.tool_choice, request.tool_constraints
+    if choice is None:
+        return tool_policy(ToolMode.AUTO, None, parallel=None, constraints=constraints)
+    parallel = not choice.disable_parallel_tool_use
+    modes = {"auto": ToolMode.AUTO, "any": ToolMode.REQUIRED, "none": ToolMode.NONE}
+    if choice.type in modes:
+        mode = modes[choice.type]
+        return tool_policy(mode, None, parallel=parallel, constraints=constraints)
+    if choice.type == "tool" and choice.name:
+        names = (choice.name,)
+        return tool_policy(ToolMode.REQUIRED, names, parallel=parallel, constraints=constraints)
+    fact = f"{choice.type!r} is not one of auto, any, none, or tool with a name"
+    raise WireError(fact, param="tool_choice.type")
