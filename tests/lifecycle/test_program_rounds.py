@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from ninfer.contract import (
     CommitDecision,
@@ -17,7 +19,7 @@ from ninfer.contract import (
     SamplingParameters,
 )
 from ninfer.ops import SamplingBatch, SamplingRow, masked_sampling
-from ninfer.runtime.loading import LoadedModel
+from ninfer.runtime.loading import LoadedModel, load_model
 from ninfer.runtime.models.forward_batch import RowInput, forward_batch
 from ninfer.runtime.models.kv_pool import SlotMap
 from support.program_runs import (
@@ -38,6 +40,7 @@ from support.program_runs import (
     start,
     tiny_model,
 )
+from support.tiny_models import write_checkpoint
 
 SAMPLED = SamplingParameters(
     temperature=0.9, top_p=0.95, presence_penalty=0.6, frequency_penalty=0.3, seed=7
@@ -287,12 +290,12 @@ def test_wrong_use_is_refused_and_changes_nothing(model: LoadedModel) -> None:
     assert answer == solo(model, prompt(15, 13), 5)
 
 
-def test_broken_numbers_are_an_integrity_error(
-    model: LoadedModel, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    broken = tiny_model(tmp_path_factory.mktemp("broken"), seed=3)
-    broken.decoder._norm.fill_(float("nan"))
-    owner = program(broken)
+def test_broken_numbers_are_an_integrity_error(tmp_path: Path) -> None:
+    file = write_checkpoint(tmp_path) / "model.safetensors"
+    weights = load_file(file)
+    weights["model.norm.weight"][5] = float("nan")
+    save_file(weights, file)
+    owner = program(load_model(tmp_path, dtype=torch.float32))
     row = open_row(owner, prompt(8, 14))
     with pytest.raises(NonFiniteLogits):
         owner.prefill(row, None)

@@ -51,12 +51,13 @@ class KvRoom:
     def take_with_prefix(self, tokens: int, prefix: CachedPrefix, reused: int) -> list[int]:
         """Return pages for a new sequence whose first ``reused`` tokens come from a prefix.
 
-        Effects: the prefix is copied and stays cached; where there is no room for both, its pages
-                 become the sequence's own.
+        Effects: the prefix, cached or live, is copied; where there is no room beside a cached one,
+                 its pages become the sequence's own.
         Raises:  IntegrityError — not even evicting every cached prefix makes the room.
         """
         wanted = pages_for(tokens)
-        if self.available_pages - len(prefix.pages) < wanted:
+        is_cached = prefix in self.prefixes
+        if is_cached and self.available_pages - len(prefix.pages) < wanted:
             return self._adopt(wanted, self.prefixes.remove(prefix))
         pages = self._take(wanted, spare=prefix)
         source = SlotMap(prefix.pages).slots(0, reused)

@@ -76,5 +76,5 @@ def _check(
     for row, lookahead in enumerate(lookaheads):
         if (lookahead is not None) != (row in constrained):
             raise InvalidMask(f"masks: row {row}: a lookahead where there is no mask, or none")
-        if lookahead is not None and lookahead.positions != len(drafts[row]) + 1:
+        if lookahead is not None and lookahead.positions <= len(drafts[row]):
             raise InvalidMask(f"masks: row {row}: {lookahead.positions} positions")

@@ -53,16 +53,23 @@ class PrefixCache:
     def __iter__(self) -> Iterator[CachedPrefix]:
         return iter(self._prefixes)
 
-    def find(self, token_ids: Sequence[int]) -> PrefixMatch | None:
-        """Return the prefix that shares most tokens with a prompt, marked as used now."""
+    def find(
+        self, token_ids: Sequence[int], live: Sequence[CachedPrefix] = ()
+    ) -> PrefixMatch | None:
+        """Return the prefix that shares most tokens with a prompt, marked as used now.
+
+        ``live`` are prefixes of running sequences, which are not cached but can be copied.
+        """
         wanted = np.asarray(token_ids, dtype=np.int64)
-        best: PrefixMatch | None = None
-        for prefix in self._prefixes:
-            shared = shared_tokens(prefix.tokens, wanted)
-            if shared and (best is None or shared > best.shared_tokens):
-                best = PrefixMatch(prefix, shared)
-        if best is not None:
-            self._touch(best.prefix)
+        matches = [
+            PrefixMatch(prefix, shared)
+            for prefix in (*self._prefixes, *live)
+            if (shared := shared_tokens(prefix.tokens, wanted))
+        ]
+        if not matches:
+            return None
+        best = max(matches, key=lambda m: (m.shared_tokens, len(wanted) in m.prefix.final_hidden))
+        self._touch(best.prefix)
         return best
 
     def keep(self, prefix: CachedPrefix) -> list[CachedPrefix]:

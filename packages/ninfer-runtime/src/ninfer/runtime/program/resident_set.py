@@ -21,7 +21,7 @@ from ninfer.contract import (
 )
 from ninfer.runtime.models.kv_pool import PAGE_TOKENS, KvPool
 from ninfer.runtime.program.kv_room import KvRoom, pages_for
-from ninfer.runtime.program.prefix_cache import CachedPrefix
+from ninfer.runtime.program.prefix_cache import CachedPrefix, PrefixMatch
 from ninfer.runtime.program.resume import PausedSequence
 from ninfer.runtime.program.sequence import ResidentSequence
 
@@ -69,8 +69,9 @@ class ResidentSet:
                  its final hidden state, has nothing left to compute.
         Raises:  IntegrityError — there is no room.
         """
+        self._require_row()
         prompt = list(request.token_ids)
-        match = self._room.prefixes.find(prompt) if request.allow_prefix_reuse else None
+        match = self._find_prefix(request, prompt)
         if match is None:
             return self._admit(request, prompt, self._room.take(len(prompt)))
         is_whole = match.shared_tokens == len(prompt)
@@ -102,14 +103,10 @@ class ResidentSet:
         """Take a sequence out; what it computed stays as a cached prefix if its request allows."""
         del self._residents[resident.sequence]
         self._free_rows.append(resident.row)
-        computed = min(resident.frontier, len(resident.ledger))
-        if not resident.request.allow_prefix_reuse or computed == 0:
+        if resident.request.allow_prefix_reuse and resident.frontier:
+            self._room.keep(_computed_prefix(resident))
+        else:
             self._room.give_back(resident.pages)
-            return
-        tokens = np.asarray(resident.ledger[:computed], dtype=np.int64)
-        hidden = resident.final_hidden
-        known = {} if hidden is None else {resident.prompt_tokens: hidden}
-        self._room.keep(CachedPrefix(tokens, resident.pages, known))
 
     def pause(self, resident: ResidentSequence, route: ResumeRoute) -> PausedSequence:
         """Take a sequence out and return what brings it back.
@@ -139,17 +136,15 @@ class ResidentSet:
         Effects: a SNAPSHOT is written back; a REPLAY starts after the longest cached prefix.
         Raises:  IntegrityError — there is no room.
         """
-        ledger = list(paused.ledger)
-        goal = paused.goal_tokens
-        match = None
-        if paused.saved is None and paused.request.allow_prefix_reuse:
-            match = self._room.prefixes.find(ledger[:goal])
+        self._require_row()
+        ledger, goal = list(paused.ledger), paused.goal_tokens
+        match = None if paused.saved else self._find_prefix(paused.request, ledger[:goal])
         if match is not None:
             frontier = match.shared_tokens
             pages = self._room.take_with_prefix(goal, match.prefix, frontier)
         else:
             frontier = 0 if paused.saved is None else paused.frontier
-            pages = self._room.take(goal)
+            pages = self._room.take(max(goal, 1))
         resident = self._admit(
             paused.request,
             ledger,
@@ -161,6 +156,21 @@ class ResidentSet:
         if paused.saved is not None:
             self._pool.restore(self._slots(resident), paused.saved)
         return resident
+
+    def _require_row(self) -> None:
+        if not self._free_rows:
+            raise IntegrityError("rows: every one is taken")
+
+    def _find_prefix(self, request: SequenceRequest, tokens: Sequence[int]) -> PrefixMatch | None:
+        """Return the longest computed beginning of a text, cached or of a live sequence."""
+        if not request.allow_prefix_reuse:
+            return None
+        live = [
+            _computed_prefix(resident)
+            for resident in self._residents.values()
+            if resident.request.allow_prefix_reuse
+        ]
+        return self._room.prefixes.find(tokens, live)
 
     def _slots(self, resident: ResidentSequence) -> Tensor:
         return resident.slots.slots(0, resident.frontier)
@@ -175,8 +185,6 @@ class ResidentSet:
         replay_end: int = 0,
         final_hidden: Tensor | None = None,
     ) -> ResidentSequence:
-        if not self._free_rows:
-            raise IntegrityError("rows: every one is taken")
         resident = ResidentSequence(
             SequenceId(next(self._ids)),
             self._free_rows.pop(),
@@ -189,3 +197,10 @@ class ResidentSet:
         )
         self._residents[resident.sequence] = resident
         return resident
+
+
+def _computed_prefix(resident: ResidentSequence) -> CachedPrefix:
+    tokens = np.asarray(resident.ledger[: resident.frontier], dtype=np.int64)
+    hidden = resident.final_hidden
+    known = {} if hidden is None else {resident.prompt_tokens: hidden}
+    return CachedPrefix(tokens, resident.pages, known)
