@@ -25,26 +25,43 @@ class Exploration(NamedTuple):
 def explore(open_matcher: Callable[[], TokenMatcher], *, visits: int, limit: int) -> Exploration:
     """Return up to ``limit`` answers of a language over BYTE_VOCABULARY.
 
-    Math: best-first search over byte prefixes; a forced byte costs nothing, a chosen one less the
+    Math: best-first search over byte prefixes that follows the cheapest byte down to an answer
+          before it takes up what it left aside; a forced byte costs nothing, a chosen one less the
           sooner it tends to close what is open. At most ``visits`` prefixes are looked at.
     """
     answers: list[str] = []
-    frontier: list[tuple[int, int, bytes]] = [(0, 0, b"")]
+    frontier: list[_Node] = [_Node(0, 0, b"")]
+    dive: _Node | None = None
     for _ in range(visits):
-        if not frontier or len(answers) > limit:
+        if len(answers) > limit or (dive is None and not frontier):
             break
-        cost, length, prefix = heapq.heappop(frontier)
+        node = dive or heapq.heappop(frontier)
         matcher = open_matcher()
-        matcher.feed(prefix)
+        matcher.feed(node.prefix)
         if matcher.can_end:
-            answers.append(prefix.decode("utf-8"))
-        allowed = list(_allowed_bytes(matcher))
-        forced = len(allowed) == 1 and not matcher.can_end
-        for byte in allowed:
-            step = 0 if forced else _cost(byte)
-            heapq.heappush(frontier, (cost + step, length + 1, prefix + bytes([byte])))
-    exhausted = not frontier and len(answers) <= limit
+            answers.append(node.prefix.decode("utf-8"))
+        following = sorted(_following(node, list(_allowed_bytes(matcher)), matcher.can_end))
+        dive = following.pop(0) if following and not matcher.can_end else None
+        for other in following:
+            heapq.heappush(frontier, other)
+    exhausted = dive is None and not frontier and len(answers) <= limit
     return Exploration(tuple(answers[:limit]), exhausted)
+
+
+class _Node(NamedTuple):
+    """A prefix and what it cost; shorter ones come first among equals."""
+
+    cost: int
+    length: int
+    prefix: bytes
+
+
+def _following(node: _Node, allowed: list[int], can_end: bool) -> Iterator[_Node]:
+    forced = len(allowed) == 1 and not can_end
+    is_quoted = node.prefix.count(b'"') % 2 == 1
+    for byte in allowed:
+        step = 0 if forced else _cost(byte, is_quoted=is_quoted)
+        yield _Node(node.cost + step, node.length + 1, node.prefix + bytes([byte]))
 
 
 def _allowed_bytes(matcher: TokenMatcher) -> Iterator[int]:
@@ -57,10 +74,10 @@ def _allowed_bytes(matcher: TokenMatcher) -> Iterator[int]:
     yield from (byte for byte in range(_BYTES) if bits >> byte & 1)
 
 
-def _cost(byte: int) -> int:
+def _cost(byte: int, *, is_quoted: bool) -> int:
     character = chr(byte)
-    if character in '"}]':
+    if character == '"' or (character in "}]" and not is_quoted):
         return 1
-    if character in "0123456789":
+    if character.isascii() and character.isalnum():
         return 2
-    return 3 if character.isascii() and character.isalpha() else 4 if character.isascii() else 8
+    return 4 if character.isascii() else 8
