@@ -62,6 +62,12 @@ def test_an_infinite_language_is_sampled_not_counted(check):
     assert all(isinstance(json.loads(sample), dict) for sample in record["samples"])
 
 
+def test_a_language_with_an_endless_detour_still_has_examples(check):
+    samples = checked(check, "--regex", "a*b")["samples"]
+    assert samples
+    assert all(sample.rstrip("b") == "a" * (len(sample) - 1) for sample in samples)
+
+
 def test_samples_of_a_schema_satisfy_it(check, tmp_path):
     schema = tmp_path / "schema.json"
     schema.write_text(

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ninfer.contract import TokenMatcher, TokenVocabulary, mask_words
 
 _BYTES = 256
+_DIVE_BYTES = 64
 BYTE_VOCABULARY = TokenVocabulary.build(
     [bytes([byte]) for byte in range(_BYTES)] + [b""], eos=[_BYTES]
 )
@@ -27,21 +28,25 @@ def explore(open_matcher: Callable[[], TokenMatcher], *, visits: int, limit: int
 
     Math: best-first search over byte prefixes that follows the cheapest byte down to an answer
           before it takes up what it left aside; a forced byte costs nothing, a chosen one less the
-          sooner it tends to close what is open. At most ``visits`` prefixes are looked at.
+          sooner it tends to close what is open. At most ``visits`` prefixes are looked at, and
+          no dive takes more than ``_DIVE_BYTES``.
     """
     answers: list[str] = []
     frontier: list[_Node] = [_Node(0, 0, b"")]
     dive: _Node | None = None
+    depth = 0
     for _ in range(visits):
         if len(answers) > limit or (dive is None and not frontier):
             break
+        depth = depth + 1 if dive else 0
         node = dive or heapq.heappop(frontier)
         matcher = open_matcher()
         matcher.feed(node.prefix)
         if matcher.can_end:
             answers.append(node.prefix.decode("utf-8"))
         following = sorted(_following(node, list(_allowed_bytes(matcher)), matcher.can_end))
-        dive = following.pop(0) if following and not matcher.can_end else None
+        goes_on = following and not matcher.can_end and depth < _DIVE_BYTES
+        dive = following.pop(0) if goes_on else None
         for other in following:
             heapq.heappush(frontier, other)
     exhausted = dive is None and not frontier and len(answers) <= limit
