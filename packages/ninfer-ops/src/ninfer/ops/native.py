@@ -38,7 +38,7 @@ def capabilities() -> Capabilities:
 
 
 @cache
-def load_library() -> Any:
+def load_library(path: Path = LIBRARY) -> Any:
     """Return the loaded module; its functions are the exported names of ``cuda/*.cu``.
 
     Raises: DeviceFailure — the library or tvm-ffi is missing or cannot be loaded.
@@ -46,9 +46,9 @@ def load_library() -> Any:
     try:
         import tvm_ffi
 
-        module = tvm_ffi.load_module(str(LIBRARY))
+        module = tvm_ffi.load_module(str(path))
     except (ImportError, RuntimeError, OSError, ValueError) as error:
-        raise DeviceFailure(f"{LIBRARY.name}: {error}") from error
+        raise DeviceFailure(f"{path.name}: {error}") from error
     errors: tuple[type[NInferError], ...] = (RowMismatch, DeviceFailure)
     for error_type in errors:
         tvm_ffi.register_error(error_type.__name__, error_type)
