@@ -18,7 +18,7 @@ from ninfer.qwen_frontend.prepared import PreparedPrompt
 from ninfer.qwen_frontend.publication import ContentPublisher, PlainContent
 from ninfer.qwen_frontend.requirements import require_guaranteed_ending
 from ninfer.qwen_frontend.stage_grammar import with_reasoning
-from ninfer.qwen_frontend.tool_contract import ToolContract, select_tools
+from ninfer.qwen_frontend.tool_contract import ReadStrict, ToolContract, select_tools
 from ninfer.qwen_frontend.tool_grammar import tool_grammar, tools_or
 from ninfer.qwen_frontend.tool_publication import ToolContent
 from ninfer.text.compiler import Compiled, ConstraintCompiler, Envelope
@@ -37,16 +37,21 @@ class Answer:
 
 
 def plan_answer(
-    prepared: PreparedPrompt, options: RequestOptions, markers: ReasoningMarkers | None
+    prepared: PreparedPrompt,
+    options: RequestOptions,
+    markers: ReasoningMarkers | None,
+    read_strict: ReadStrict,
 ) -> Answer:
     """Return what the options ask of an answer to this prompt.
 
-    Raises: InvalidToolConstraint — the tool choice; ConflictingOptions — the constraint with tools,
-            or a guarantee with another option; InvalidContinuation — the continued text holds a
-            complete call.
+    Raises: InvalidToolConstraint — the tool choice; the errors of strict schemas;
+            ConflictingOptions — the constraint with tools, or a guarantee with another option;
+            InvalidContinuation — the continued text holds a complete call.
     """
     limit = options.output.tool_name_characters
-    contract = select_tools(prepared.tools, options.tool_choice, name_limit=limit)
+    contract = select_tools(
+        prepared.tools, options.tool_choice, name_limit=limit, read_strict=read_strict
+    )
     constraint = options.constraint
     stages = _Stages(markers if prepared.starts_in_reasoning else None)
     if contract is None or (contract.is_forbidding and constraint is not None):

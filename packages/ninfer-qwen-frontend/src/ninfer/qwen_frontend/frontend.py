@@ -27,6 +27,7 @@ from ninfer.qwen_frontend.prepared import PreparedPrompt
 from ninfer.qwen_frontend.requirements import require_stop_policy
 from ninfer.qwen_frontend.session import Session
 from ninfer.qwen_frontend.stages import CanonicalStage, ContentStage, FreeStage, Stage
+from ninfer.qwen_frontend.strict_memory import StrictMemory
 from ninfer.qwen_frontend.tokenizer import TextEncoder
 from ninfer.text.compiler import ConstraintCompiler
 from ninfer.text.huggingface import vocabulary_from_tokenizer
@@ -46,6 +47,7 @@ class Frontend:
         self.vocabulary = _vocabulary(facts, encoder)
         self.compiler = ConstraintCompiler(self.vocabulary, cache_bytes=cache_bytes)
         self._prompts = PromptBuilder(facts, encoder, self.vocabulary)
+        self._strict = StrictMemory()
         self._closings: tuple[tuple[int, ...], ...] = ()
         if facts.reasoning is not None:
             self._closings = closing_tokens(facts.reasoning, encoder, self.vocabulary)
@@ -73,7 +75,7 @@ class Frontend:
                 continued text is not in the language.
         """
         require_stop_policy(options, self.vocabulary)
-        answer = plan_answer(prepared, options, self.facts.reasoning)
+        answer = plan_answer(prepared, options, self.facts.reasoning, self._strict)
         limit = OutputLimit(output_limit, limit_reason)
         budget = self._budget(prepared, options, limit)
         guarantee = self._guarantee(prepared, answer, timings=options.phase_timings)

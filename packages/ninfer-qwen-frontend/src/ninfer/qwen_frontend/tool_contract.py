@@ -7,7 +7,7 @@ Source: specification 4.3; reference contract section 4.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ninfer.contract import (
@@ -22,6 +22,7 @@ from ninfer.contract import (
 from ninfer.qwen_frontend.strict_parameters import StrictParameters, strict_parameters
 from ninfer.qwen_frontend.tool_hints import ParameterHints, read_hints
 
+ReadStrict = Callable[[ToolDeclaration], StrictParameters]
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -64,7 +65,11 @@ def is_tool_name(name: str, limit: int) -> bool:
 
 
 def select_tools(
-    declared: Sequence[ToolDeclaration], choice: ToolChoice, *, name_limit: int
+    declared: Sequence[ToolDeclaration],
+    choice: ToolChoice,
+    *,
+    name_limit: int,
+    read_strict: ReadStrict = strict_parameters,
 ) -> ToolContract | None:
     """Return the contract of an answer, or None where nothing was declared.
 
@@ -80,7 +85,7 @@ def select_tools(
         return None
     if choice.mode is ToolMode.NONE:
         allowed = []
-    tools = tuple(_tool(index, tool, name_limit) for index, tool in allowed)
+    tools = tuple(_tool(index, tool, name_limit, read_strict) for index, tool in allowed)
     is_bound = (
         not tools
         or choice.constraints is ToolConstraints.BASIC
@@ -107,12 +112,14 @@ def _allowed(
     return [(index, tool) for index, tool in numbered if tool.name in choice.allowed_names]
 
 
-def _tool(index: int, declaration: ToolDeclaration, name_limit: int) -> Tool:
+def _tool(
+    index: int, declaration: ToolDeclaration, name_limit: int, read_strict: ReadStrict
+) -> Tool:
     name = declaration.name
     if not is_tool_name(name, name_limit):
         raise InvalidToolConstraint(
             f"{name!r} is not a name of at most {name_limit} letters, digits, '_' and '-'",
             location=JsonPointer() / index,
         )
-    strict = strict_parameters(index, declaration) if declaration.strict else None
+    strict = read_strict(declaration) if declaration.strict else None
     return Tool(name, read_hints(declaration.parameters_json), strict)

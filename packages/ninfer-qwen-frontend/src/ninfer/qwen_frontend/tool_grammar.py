@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ninfer.qwen_frontend.stage_grammar import first_occurrence, without
-from ninfer.qwen_frontend.strict_parameters import StrictParameter, StrictParameters
+from ninfer.qwen_frontend.raw_text import ANY_TEXT, RAW_RULES
+from ninfer.qwen_frontend.stage_grammar import without
 from ninfer.qwen_frontend.tool_contract import Tool, ToolContract
 from ninfer.qwen_frontend.tool_framing import (
     CALL_CLOSING,
     CALL_OPENING,
     CALL_SEPARATOR,
     FUNCTION_OPENING,
-    PARAMETER_CLOSING,
+    PARAMETER_ENDING,
     PARAMETER_OPENING,
     TAG_END,
 )
-from ninfer.qwen_frontend.tool_values import VALUE_CLOSING
 from ninfer.text.automata.characters import CharacterSet
 from ninfer.text.grammar import (
     Automaton,
@@ -79,33 +78,16 @@ def _call(tool: Tool) -> Grammar:
     opening = Literal(FUNCTION_OPENING + tool.name + TAG_END)
     if tool.strict is None:
         return Grammar(concatenation(opening, _PLAIN, Literal(CALL_CLOSING)), _plain_rules())
-    arguments = _strict_arguments(tool.strict)
     return join(
-        [arguments], lambda entries: concatenation(opening, entries[0], Literal(CALL_CLOSING))
+        [tool.strict.arguments],
+        lambda entries: concatenation(opening, entries[0], Literal(CALL_CLOSING)),
     )
-
-
-def _strict_arguments(strict: StrictParameters) -> Grammar:
-    """Return the parameters in declared order; the optional ones may be left out."""
-
-    def build(entries: Sequence[Node]) -> Node:
-        pairs = zip(strict.parameters, entries, strict=True)
-        return concatenation(*(_strict_parameter(p, value) for p, value in pairs))
-
-    return join([p.language for p in strict.parameters], build)
-
-
-def _strict_parameter(parameter: StrictParameter, value: Node) -> Node:
-    opening = Literal(PARAMETER_OPENING + parameter.name + TAG_END)
-    written = concatenation(opening, value, Literal(PARAMETER_CLOSING))
-    return written if parameter.is_required else optional(written)
 
 
 def _plain_rules() -> dict[str, Node]:
     """Return the rules that every plain tool shares: any names, any texts, in any order."""
     name = repetition(Characters(_NAME_CHARACTERS), 1, None)
-    value = Automaton(first_occurrence(VALUE_CLOSING))
     parameter = concatenation(
-        Literal(PARAMETER_OPENING), name, Literal(TAG_END), value, Literal("\n")
+        Literal(PARAMETER_OPENING), name, Literal(TAG_END), ANY_TEXT, Literal(PARAMETER_ENDING)
     )
-    return {_PLAIN.rule: repetition(parameter, 0, None)}
+    return {_PLAIN.rule: repetition(parameter, 0, None), **RAW_RULES}
