@@ -75,6 +75,10 @@ class Checkpoint:
         except UnicodeDecodeError as error:
             raise ModelError(f"{path}: not UTF-8: {error}") from error
 
+    def fail(self, name: str, fact: str) -> ModelError:
+        """Return the error of one tensor or field, for the caller to raise."""
+        return ModelError(f"{self.folder}: {name}: {fact}")
+
     def tensor(self, name: str) -> torch.Tensor:
         """Return a tensor backed by the mapped file.
 
@@ -82,7 +86,7 @@ class Checkpoint:
         """
         file = self._homes.get(name)
         if file is None:
-            raise ModelError(f"{self.folder}: {name}: the tensor is missing")
+            raise self.fail(name, "the tensor is missing")
         return cast("torch.Tensor", file.get_tensor(name))  # type: ignore[attr-defined]
 
     def _weight_files(self) -> list[Path]:

@@ -48,10 +48,8 @@ def load_model(
     config = decoder_config(checkpoint.config, str(checkpoint.folder / "config.json"))
     facts = checkpoint_facts(checkpoint, source.stem if source.is_file() else source.name)
     if facts.token_domain > config.vocab_rows:
-        raise ModelError(
-            f"{checkpoint.folder}: vocab_size: {config.vocab_rows} rows for "
-            f"{facts.token_domain} token ids"
-        )
+        fact = f"{config.vocab_rows} rows for {facts.token_domain} token ids"
+        raise checkpoint.fail("vocab_size", fact)
     target = torch.device(device)
     number_format = default_dtype(target) if dtype is None else dtype
     decoder = Decoder(

@@ -18,6 +18,10 @@ from ninfer.runtime.models.config import DecoderConfig
 class TensorSource(Protocol):
     """Finds checkpoint tensors by name."""
 
+    def fail(self, name: str, fact: str) -> ModelError:
+        """Return the error of one tensor, which says where it was sought."""
+        ...
+
     def tensor(self, name: str) -> Tensor:
         """Return a tensor.
 
@@ -115,7 +119,7 @@ class WeightReader:
     def _read(self, name: str, shape: tuple[int, ...]) -> Tensor:
         tensor = self._source.tensor(name)
         if tuple(tensor.shape) != shape:
-            raise ModelError(f"{name}: shape {tuple(tensor.shape)}, expected {shape}")
+            raise self._source.fail(name, f"shape {tuple(tensor.shape)}, expected {shape}")
         return tensor.to(self._device, self._dtype)
 
 
