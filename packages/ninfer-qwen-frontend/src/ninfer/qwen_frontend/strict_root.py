@@ -34,6 +34,9 @@ def object_of(reduction: Reduction) -> ObjectShape:
     if not _is_object_only(value):
         raise _refused("strict parameters are one object", root, "type")
     (shape,) = value.objects
+    for name, member in shape.fields.items():
+        if member.required and not member.declared:
+            raise _refused(f"{name!r} is not declared in properties", root, "required")
     if shape.classes:
         raise _refused(
             "strict parameters need false, so that no other can appear",
