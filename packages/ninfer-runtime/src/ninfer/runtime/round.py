@@ -58,8 +58,7 @@ def settle_round(
     Raises:  RowMismatch — the batch or the dispositions name other rows than ``requests``.
     """
     started = now()
-    previews = _preview_rows(program, requests, batch)
-    decisions = [_decide(row, preview) for row, preview in zip(batch.rows, previews, strict=True)]
+    previews, decisions = _preview_rows(program, requests, batch)
     before_commit = now()
     try:
         dispositions = program.commit(batch, decisions)
@@ -85,46 +84,47 @@ def settle_round(
 
 def _preview_rows(
     program: Program, requests: Sequence[EngineRequest], batch: PendingBatch
-) -> list[RoundPreview | None]:
+) -> tuple[list[RoundPreview | None], list[CommitDecision]]:
     previews: list[RoundPreview | None] = []
+    decisions: list[CommitDecision] = []
     try:
         _require_members(requests, batch)
         for request, row in zip(requests, batch.rows, strict=True):
-            previews.append(_preview_row(request, row, batch.kind))
+            preview = _preview_row(request, row, batch.kind)
+            previews.append(preview)
+            decisions.append(_decide(row, preview))
     except BaseException:
         _discard(requests, previews)
         program.abort(batch)
         raise
-    return previews
+    return previews, decisions
 
 
 def _preview_row(request: EngineRequest, row: PendingRow, kind: RoundKind) -> RoundPreview | None:
     if row.failed or request.outlet.is_cancelled:
         return None
     session = request.session
-    if kind is RoundKind.CONTROL:
-        if tuple(session.control_tokens) != row.tokens:
-            raise RowMismatch("the appended control tokens are not the session's")
-        preview = session.preview_control()
-    else:
-        preview = session.preview(row.tokens)
-    if not _decide(row, preview).is_valid_for(len(row.tokens)):
-        session.discard()
-        raise RowMismatch(
-            f"a preview accepts {preview.accepted_tokens} of {len(row.tokens)} tokens"
-            f" of a {'terminal' if preview.finish else 'nonterminal'} row"
-        )
-    return preview
+    if kind is not RoundKind.CONTROL:
+        return session.preview(row.tokens)
+    if tuple(session.control_tokens) != row.tokens:
+        raise RowMismatch("the appended control tokens are not the session's")
+    return session.preview_control()
 
 
 def _decide(row: PendingRow, preview: RoundPreview | None) -> CommitDecision:
     if preview is None:
         return _FAILED if row.failed else _CANCELLED
-    return CommitDecision(
+    decision = CommitDecision(
         preview.accepted_tokens,
         terminal=preview.finish is not None,
         prefix_execution_split_after=preview.prefix_execution_split_after,
     )
+    if not decision.is_valid_for(len(row.tokens)):
+        raise RowMismatch(
+            f"a preview accepts {preview.accepted_tokens} of {len(row.tokens)} tokens"
+            f" of a {'terminal' if preview.finish else 'nonterminal'} row"
+        )
+    return decision
 
 
 def _discard(requests: Sequence[EngineRequest], previews: Sequence[RoundPreview | None]) -> None:

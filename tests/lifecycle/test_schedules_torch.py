@@ -1,0 +1,132 @@
+"""The same law over the real program and the real sessions, with a tiny random model."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+
+import pytest
+
+from ninfer.contract import (
+    EngineOptions,
+    ExecutionOptions,
+    FinishReason,
+    GenerationResult,
+    OutputConstraint,
+    RequestOptions,
+    SamplingOverrides,
+    TextPrompt,
+)
+from ninfer.qwen_frontend.frontend import Frontend
+from ninfer.runtime.engine import Engine
+from ninfer.runtime.loading import LoadedModel
+from ninfer.runtime.masks import lookahead_native
+from ninfer.runtime.program import TorchProgram
+from support.engines import run_until_idle
+from support.program_runs import tiny_model
+
+SCHEDULES = 12
+WORDS = ("red", "green", "blue", "greenish")
+CONSTRAINTS = (
+    None,
+    OutputConstraint.choice(WORDS),
+    OutputConstraint.regex("[0-9]{2,6}"),
+    OutputConstraint.json_schema('{"type":"array","items":{"type":"boolean"},"maxItems":4}'),
+)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+    return tiny_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def frontend(model: LoadedModel) -> Frontend:
+    return Frontend(model.facts)
+
+
+def engine_over(model: LoadedModel, frontend: Frontend, options: EngineOptions) -> Engine:
+    program = TorchProgram(model, options)
+    return Engine(program, frontend, options, lookahead=lookahead_native, threaded=False)
+
+
+def random_request(dice: random.Random) -> tuple[TextPrompt, RequestOptions]:
+    text = "".join(dice.choice("abcdef ") for _ in range(dice.randrange(1, 40)))
+    sampling = SamplingOverrides(
+        temperature=dice.choice((0.0, 0.8)), seed=dice.randrange(100), presence_penalty=0.0
+    )
+    return TextPrompt(dice.choice(("", "shared beginning of a prompt, ")) + text), RequestOptions(
+        constraint=dice.choice(CONSTRAINTS),
+        execution=ExecutionOptions(
+            sampling=sampling, requested_output_tokens=dice.choice((1, 8, 30, 60))
+        ),
+    )
+
+
+def require_legal(options: RequestOptions, result: GenerationResult) -> None:
+    """Check a finished answer with judges that share nothing with the product."""
+    if result.finish_reason is not FinishReason.STOP_TOKEN or options.constraint is None:
+        return
+    kind = CONSTRAINTS.index(options.constraint)
+    if kind == 1:
+        assert result.content in WORDS
+    elif kind == 2:
+        assert re.fullmatch("[0-9]{2,6}", result.content)
+    else:
+        value = json.loads(result.content)
+        assert len(value) <= 4
+        assert all(type(item) is bool for item in value)
+
+
+@pytest.mark.parametrize("seed", range(SCHEDULES))
+def test_pressed_and_mixed_requests_equal_their_solo_runs(
+    seed: int, model: LoadedModel, frontend: Frontend
+) -> None:
+    dice = random.Random(seed)
+    options = EngineOptions(
+        max_concurrency=dice.choice((2, 4)),
+        max_context=128,
+        kv_tokens=dice.choice((128, 192)),
+        prefill_chunk=dice.choice((8, 64)),
+        host_snapshot_bytes=dice.choice((0, 60_000, 1 << 20)),
+    )
+    engine = engine_over(model, frontend, options)
+    asked = [random_request(dice) for _ in range(6)]
+    handles = []
+    for text, request in asked:
+        handles.append(engine.start(text, request))
+        for _ in range(dice.randrange(4)):
+            engine.run_cycle()
+    run_until_idle(engine)
+    stats = engine.stats()
+    assert (stats.usage.rows_used, stats.host_context_bytes) == (0, 0)
+    for (text, request), handle in zip(asked, handles, strict=True):
+        result = handle.wait(timeout=0)
+        require_legal(request, result)
+        alone = engine_over(model, frontend, EngineOptions(max_context=128))
+        single = alone.start(text, request)
+        run_until_idle(alone)
+        expected = single.wait(timeout=0)
+        assert result.generated_token_ids == expected.generated_token_ids
+        assert (result.content, result.finish_reason) == (expected.content, expected.finish_reason)
+
+
+def test_the_schedules_meet_pauses_of_both_routes(model: LoadedModel, frontend: Frontend) -> None:
+    for budget in (0, 1 << 30):
+        options = EngineOptions(
+            max_concurrency=2, max_context=96, kv_tokens=96, host_snapshot_bytes=budget
+        )
+        engine = engine_over(model, frontend, options)
+        free = RequestOptions(
+            execution=ExecutionOptions(
+                sampling=SamplingOverrides(temperature=0.0, presence_penalty=0.0),
+                requested_output_tokens=60,
+            )
+        )
+        handles = [engine.start(TextPrompt(f"prompt {row}"), free) for row in range(2)]
+        run_until_idle(engine)
+        reports = [handle.wait(timeout=0).scheduling for handle in handles]
+        assert [report.preemptions for report in reports] == [0, 1]
+        assert reports[1].snapshot_restores == (1 if budget else 0)
+        assert reports[1].replay_restores == (0 if budget else 1)
