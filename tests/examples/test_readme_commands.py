@@ -2,19 +2,26 @@
 
 import re
 import shlex
-import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
 import pytest
 
+from ninfer.cli.main import run_command
+from ninfer.cli.services import Services
+from ninfer.contract import EngineOptions
+from ninfer.gateway.options import ServerOptions
+from ninfer.runtime import open_engine
+from support.serving import serving
+
 README = (Path(__file__).parents[2] / "README.md").read_text()
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 COMMANDS = [
-    shlex.split(line)[2:]
+    shlex.split(line)[3:]
     for block in BLOCKS
     for line in block.splitlines()
     if line.startswith("uv run ninfer ") and " serve" not in line
@@ -26,47 +33,58 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "ninfer.cli", *arguments]
+@pytest.fixture(scope="module")
+def engine():
+    with open_engine(options=EngineOptions(max_context=512)) as engine:
+        yield engine
 
 
-def test_the_readme_has_commands_for_every_verb():
-    assert {arguments[1] for arguments in COMMANDS} >= {"run", "check"}
+@pytest.fixture(scope="module")
+def services(engine):
+    @contextmanager
+    def open_shared(model, options):
+        assert model is None
+        yield engine
+
+    return Services(open_shared)
+
+
+def test_the_readme_has_commands_for_both_verbs():
+    assert {arguments[0] for arguments in COMMANDS} == {"run", "check"}
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: " ".join(arguments)[:60])
-def test_a_readme_command_succeeds(arguments):
-    # The last one counts: a reader waits for the whole answer, a test need not.
-    bound = ["--max-new", "8"] if arguments[1] == "run" else []
-    done = subprocess.run(
-        command(*arguments[1:], *bound), capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
-    if "--choice" in arguments and "run" in arguments:
-        assert done.stdout in ("yes", "no")
+def test_a_readme_command_succeeds(services, capsysbinary, arguments):
+    # The last limit counts: a reader waits for the whole answer, a test need not.
+    bound = ["--max-new", "16"] if arguments[0] == "run" else []
+    status = run_command([*arguments, *bound], services)
+    said = capsysbinary.readouterr()
+    assert status == 0, said.err
+    assert said.out
+    if arguments[0] == "run" and "--choice" in arguments:
+        assert said.out in (b"yes", b"no")
     if "--json-object" in arguments:
-        assert done.stdout.startswith("{")
+        assert said.out.startswith(b"{")
 
 
-def test_the_readme_server_answers_the_readme_request():
-    server = subprocess.Popen(
-        command("serve", "--port", "0", "--max-context", "512"), stderr=subprocess.PIPE, text=True
+def test_the_readme_request_is_answered(engine):
+    path = re.search(r"http://127\.0\.0\.1:8000(\S+)", CURL)[1]
+    body = re.search(r"-d '(.*)'", CURL, re.DOTALL)[1]
+    with serving(engine, ServerOptions(port=0)) as url:
+        reply = httpx.post(url + path, content=body, timeout=60)
+    assert reply.status_code == 200, reply.text
+    assert reply.json()["choices"][0]["message"]["content"] in ("yes", "no")
+    assert reply.json()["constraint"]["terminated"] is True
+
+
+def test_a_readme_command_is_a_process_of_its_own():
+    arguments = next(a for a in COMMANDS if a[0] == "run" and "--choice" in a)
+    done = subprocess.run(
+        [sys.executable, "-m", "ninfer.cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
     )
-    try:
-        line = next(line for line in server.stderr if line.startswith("serving "))
-        path = re.search(r"http://127\.0\.0\.1:8000(\S+)", CURL)[1]
-        body = re.search(r"-d '(.*)'", CURL, re.DOTALL)[1]
-        reply = httpx.post(
-            line.split()[-1] + path,
-            content=body,
-            headers={"content-type": "application/json"},
-            timeout=60,
-        )
-        assert reply.status_code == 200, reply.text
-        assert reply.json()["choices"][0]["message"]["content"] in ("yes", "no")
-        assert reply.json()["constraint"]["terminated"] is True
-    finally:
-        server.send_signal(signal.SIGINT)
-        assert server.wait(timeout=30) == 0
-        server.stderr.close()
+    assert done.stdout in ("yes", "no")
+    assert "constraint: content, complete, terminated, cache built" in done.stderr

@@ -5,6 +5,9 @@ import subprocess
 import sys
 import textwrap
 
+import httpx
+import pytest
+
 SCRIPT = """
 import sys
 from ninfer.cli.main import run_command
@@ -45,6 +48,32 @@ def test_a_reader_that_goes_away_ends_the_run_quietly():
     process.stderr.close()
     assert process.wait(timeout=20) == 1
     assert b"Traceback" not in err
+
+
+def test_serve_listens_until_it_is_signalled():
+    server = start("serve", "--port", "0", "--model-id", "scripted", fault="None")
+    line = server.stderr.readline().decode()
+    assert line.startswith("serving scripted at http://127.0.0.1:")
+    assert httpx.get(line.split()[-1] + "/health").json() == {"status": "ok"}
+    server.send_signal(signal.SIGTERM)
+    _, err = server.communicate(timeout=20)
+    assert server.returncode == 0
+    assert err == b""
+
+
+@pytest.mark.parametrize(
+    ("flags", "place"),
+    [
+        (["--max-concurrency", "9"], b"error: --max-concurrency: 9 is not in 1..8"),
+        (["--host", "203.0.113.1"], b"error: --host 203.0.113.1 --port 8000: "),
+        (["--frobnicate"], b"unrecognized arguments: --frobnicate"),
+    ],
+)
+def test_bad_server_flags_exit_2(flags, place):
+    server = start("serve", *flags, fault="None")
+    _, err = server.communicate(timeout=20)
+    assert server.returncode == 2
+    assert place in err
 
 
 def test_check_loads_no_tensor_library():

@@ -198,10 +198,13 @@ def test_the_length_limit_is_named(url):
         (
             {
                 "output_config": {
-                    "format": {"type": "json_schema", "schema": {"properties": {"a": {"not": {}}}}}
+                    "format": {
+                        "type": "json_schema",
+                        "schema": {"properties": {"a": {"type": "text"}}},
+                    }
                 }
             },
-            "output_config.format.schema/properties/a/not",
+            "output_config.format.schema/properties/a/type",
         ),
     ],
 )
