@@ -28,6 +28,7 @@ from ninfer.text.schema.shapes import (
 )
 from ninfer.text.schema.source import Schema
 from ninfer.text.schema.strings import ANY_STRING, NO_STRING, Atom, AtomKind, StringSet, Term
+from ninfer.text.schema.whole_numbers import STEP_LIMIT
 
 
 def typed_assertions(schema: Schema, context: Context) -> Value:
@@ -57,7 +58,19 @@ def _number_set(schema: Schema, types: frozenset[str]) -> NumberSet:
         found &= low & high
     if "multipleOf" in words:
         found &= numbers.multiples(words["multipleOf"])
+        _check_divisor(schema, found)
     return found & number_format(words["format"]) if "format" in words else found
+
+
+def _check_divisor(schema: Schema, found: NumberSet) -> None:
+    fact = ""
+    if any(piece.unit is not None for piece in found.betweens):
+        fact = "a fractional divisor is only supported for integers"
+    elif any(piece.step > STEP_LIMIT for piece in found.wholes):
+        fact = f"a divisor over {STEP_LIMIT} is not supported"
+    if fact:
+        place = schema.place("multipleOf")
+        raise UnsupportedSchema(fact, keyword="multipleOf", location=place)
 
 
 def _bounds(schema: Schema) -> Iterator[tuple[NumberSet, NumberSet]]:

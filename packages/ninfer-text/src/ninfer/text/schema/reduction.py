@@ -52,7 +52,7 @@ class Reduction:
 
     document: Document
     formulas: Formulas = field(default_factory=Formulas)
-    oracle: StringAutomata = field(default_factory=StringAutomata)
+    oracle: StringAutomata = field(init=False)
     prover: Prover = field(init=False)
     conjunctions: int = 0
     comparisons: int = 0
@@ -63,6 +63,7 @@ class Reduction:
 
     def __post_init__(self) -> None:
         self.prover = Prover(self)
+        self.oracle = StringAutomata(self.document.strings)
 
     @property
     def root(self) -> Formula:

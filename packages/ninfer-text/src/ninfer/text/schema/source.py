@@ -12,12 +12,14 @@ from types import MappingProxyType
 from typing import Any
 
 from ninfer.contract.constraint import UnknownKeywords
-from ninfer.contract.errors import InvalidSchema, UnsupportedSchema
+from ninfer.contract.errors import InvalidRegex, InvalidSchema, UnsupportedSchema
 from ninfer.contract.location import JsonPointer
 from ninfer.text.json_source import JsonNumber, JsonValue, read_json
+from ninfer.text.regex.parser import parse_regex
 from ninfer.text.schema import payloads
 from ninfer.text.schema.annotations import is_annotation, suggestion
 from ninfer.text.schema.dialect import ASSERTIONS, Dialect, dialect_of
+from ninfer.text.schema.formats import is_known_format
 from ninfer.text.schema.references import Identities
 
 
@@ -44,6 +46,8 @@ class Document:
     root: Schema
     dialect: Dialect
     targets: MappingProxyType[tuple[str, str], Schema]
+    strings: MappingProxyType[str, JsonPointer]
+    """Where patterns and formats stand first, by their text."""
 
     def target(self, schema: Schema) -> Schema:
         """Return what a schema's ``$ref`` names."""
@@ -105,6 +109,7 @@ class _Reading:
     interned: dict[Any, Schema] = field(default_factory=dict)
     located: dict[JsonPointer, Schema] = field(default_factory=dict)
     references: dict[tuple[str, str], JsonPointer] = field(default_factory=dict)
+    strings: dict[str, JsonPointer] = field(default_factory=dict)
 
     def document(self) -> Document:
         root = self.schema(self.value, JsonPointer(), "")
@@ -112,7 +117,9 @@ class _Reading:
         while pending := [key for key in self.references if key not in targets]:
             for key in pending:
                 targets[key] = self.find(*key, place=self.references[key])
-        return Document(root, self.dialect, MappingProxyType(targets))
+        return Document(
+            root, self.dialect, MappingProxyType(targets), MappingProxyType(self.strings)
+        )
 
     def find(self, base: str, reference: str, place: JsonPointer) -> Schema:
         target = self.identities.resolve(base, reference, place)
@@ -216,6 +223,9 @@ class _Reading:
             return listed, tuple(map(id, listed))
         if word in _NAMED:
             named = self._named(content, place, base)
+            if word == "patternProperties":
+                for pattern in named:
+                    self._check_pattern(pattern, word, place / pattern)
             return named, tuple((name, id(s)) for name, s in named.items())
         match word:
             case "items":
@@ -231,10 +241,30 @@ class _Reading:
                 return exclusive, exclusive
             case "$ref":
                 return self._reference(payloads.text(content, place), place, base)
+            case "pattern":
+                self._check_pattern(payloads.text(content, place), "pattern", place)
+            case "format":
+                self._check_format(payloads.text(content, place), place)
             case "$schema" | "$id" | "id":
                 return None, None
         payload = _VALUES[word](content, place)
         return payload, _value_key(payload)
+
+    def _check_pattern(self, pattern: str, keyword: str, place: JsonPointer) -> None:
+        self.strings.setdefault(pattern, place)
+        try:
+            parse_regex(pattern)
+        except InvalidRegex as error:
+            raise UnsupportedSchema(
+                f"{error.location}: {error.fact}", keyword=keyword, location=place
+            ) from None
+
+    def _check_format(self, name: str, place: JsonPointer) -> None:
+        self.strings.setdefault(name, place)
+        if self.unknown is UnknownKeywords.REFUSE and not is_known_format(name):
+            raise UnsupportedSchema(
+                f"the format {name!r} is not supported", keyword="format", location=place
+            )
 
     def _reference(self, reference: str, place: JsonPointer, base: str) -> tuple[Any, Any]:
         self.references.setdefault((base, reference), place)
