@@ -24,9 +24,13 @@ def tokens_of(masks: memoryview, *position: int) -> frozenset[int]:
     start = 0
     for index, axis in zip(position, masks.shape, strict=False):
         start = start * axis + index
-    row = masks.tobytes()[4 * words * start : 4 * words * (start + 1)]
-    bits = int.from_bytes(row, "little")
-    return frozenset(i for i in range(32 * words) if bits >> i & 1) if bits else frozenset()
+    row = masks.cast("B")[4 * words * start : 4 * words * (start + 1)]
+    return frozenset(
+        8 * number + bit for number, byte in enumerate(row) if byte for bit in _BITS[byte]
+    )
+
+
+_BITS = [[bit for bit in range(8) if byte >> bit & 1] for byte in range(256)]
 
 
 def masks_along(
