@@ -10,7 +10,22 @@ from ninfer.text.automata.dfa import Dfa
 
 def is_finite(dfa: Dfa) -> bool:
     """Return whether the language has finitely many words; assumes a trimmed automaton."""
-    return _topological(dfa) is not None
+    return topological(dfa) is not None
+
+
+def topological(dfa: Dfa) -> list[int] | None:
+    """Return the states in an order that every edge follows; None when there is a cycle."""
+    entering = [0] * dfa.state_count
+    for edges in dfa.edges:
+        for _, _, target in edges:
+            entering[target] += 1
+    order = [state for state, count in enumerate(entering) if count == 0]
+    for state in order:
+        for _, _, target in dfa.edges[state]:
+            entering[target] -= 1
+            if entering[target] == 0:
+                order.append(target)
+    return order if len(order) == dfa.state_count else None
 
 
 def shortest_characters(dfa: Dfa) -> int | None:
@@ -28,7 +43,7 @@ def shortest_characters(dfa: Dfa) -> int | None:
 
 def longest_characters(dfa: Dfa) -> int | None:
     """Return the length of a longest word; None when there is no longest."""
-    order = _topological(dfa)
+    order = topological(dfa)
     if order is None:
         return None
     longest = [0] * dfa.state_count
@@ -39,7 +54,7 @@ def longest_characters(dfa: Dfa) -> int | None:
 
 def count_words(dfa: Dfa) -> int | None:
     """Return the number of words; None when they are infinitely many."""
-    order = _topological(dfa)
+    order = topological(dfa)
     if order is None:
         return None
     counts = [0] * dfa.state_count
@@ -80,18 +95,3 @@ def sample_word(dfa: Dfa, random_source: random.Random, stop_chance: float = 0.2
             return "".join(text)
         low, high, state = random_source.choice(edges)
         text.append(chr(random_source.randint(low, high)))
-
-
-def _topological(dfa: Dfa) -> list[int] | None:
-    """Return the states in an order that every edge follows, or None when there is a cycle."""
-    entering = [0] * dfa.state_count
-    for edges in dfa.edges:
-        for _, _, target in edges:
-            entering[target] += 1
-    order = [state for state, count in enumerate(entering) if count == 0]
-    for state in order:
-        for _, _, target in dfa.edges[state]:
-            entering[target] -= 1
-            if entering[target] == 0:
-                order.append(target)
-    return order if len(order) == dfa.state_count else None

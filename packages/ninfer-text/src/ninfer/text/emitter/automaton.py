@@ -1,22 +1,43 @@
-"""Right-linear productions of an automaton: one per state, chains of single steps as texts."""
+"""The form of an automaton: a plain sequence, one expression, or right-linear productions."""
 
 from __future__ import annotations
 
 from ninfer.text.automata.characters import CharacterSet
 from ninfer.text.automata.dfa import Dfa
+from ninfer.text.emitter.elimination import eliminated
 from ninfer.text.emitter.productions import (
+    NOTHING,
     Alternative,
     Body,
     Call,
+    Expression,
     Productions,
     Symbol,
     Text,
     one_of,
 )
+from ninfer.text.emitter.unfolding import unfolded
 
 
 def lower_automaton(dfa: Dfa, productions: Productions) -> Body:
-    """Return the body of the start state; the other states become productions."""
+    """Return the body of an automaton; states that need one become productions.
+
+    Math: an automaton without branches is a sequence. Otherwise one expression, as long as it
+          stays linear in the edges; otherwise one production per state, chains of single steps
+          joined, which stays linear for every automaton.
+    """
+    if dfa.is_empty:
+        return NOTHING
+    if not any(_branches(dfa, state) for state in range(dfa.state_count)):
+        return _right_linear(dfa, productions)
+    pattern = unfolded(dfa) or eliminated(dfa)
+    if pattern is None:
+        return _right_linear(dfa, productions)
+    first = CharacterSet.of((low, high) for low, high, _ in dfa.edges[0])
+    return ((Expression(pattern, first, nullable=bool(dfa.accepting[0])),),)
+
+
+def _right_linear(dfa: Dfa, productions: Productions) -> Body:
     entering = _entering(dfa)
     heads = [s for s in range(1, dfa.state_count) if entering[s] > 1 or _branches(dfa, s)]
     heads = [s for s in heads if dfa.edges[s]]

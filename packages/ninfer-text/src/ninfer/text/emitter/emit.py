@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from ninfer.text.automata.characters import CharacterSet
 from ninfer.text.automata.dfa import Dfa
 from ninfer.text.emitter.automaton import lower_automaton
+from ninfer.text.emitter.follow import follow_sets
 from ninfer.text.emitter.productions import (
+    NOTHING,
     Alternative,
     Body,
     Call,
+    Counted,
     OneOf,
     Productions,
     Symbol,
@@ -19,6 +22,7 @@ from ninfer.text.emitter.productions import (
     one_of,
     spell_body,
 )
+from ninfer.text.emitter.spelling import spell_class
 from ninfer.text.grammar import (
     Alternation,
     Automaton,
@@ -35,6 +39,13 @@ from ninfer.text.grammar import (
 
 ROOT = "root"
 
+_WRITTEN_OUT_LIMIT = 64
+"""Symbols of a repetition that are written out without a production of their own."""
+_COUNTED_FROM = 4_096
+"""Copies from which the core counts: its counting costs a scan at every mask."""
+_FOLLOW_LIMIT = 1_000
+"""Characters: what nearly anything may follow gains nothing from a lookahead."""
+
 
 def emit(grammar: Grammar) -> str:
     """Return the core's EBNF text of a grammar.
@@ -48,7 +59,19 @@ def emit(grammar: Grammar) -> str:
     root = lowering.productions.reserve(ROOT)
     lowering.productions.define(root, lowering.body(grammar.entry))
     bodies = lowering.finish()
-    return "\n".join(f"{name} ::= {spell_body(body)}" for name, body in bodies.items()) + "\n"
+    following = follow_sets(bodies, ROOT)
+    return "".join(
+        f"{name} ::= {_right_hand_side(name, body, following[name])}\n"
+        for name, body in bodies.items()
+    )
+
+
+def _right_hand_side(name: str, body: Body, following: CharacterSet | None) -> str:
+    """Return a body with what may follow it, where that excludes enough to be worth a look."""
+    spelled = spell_body(body)
+    if name == ROOT or following is None or len(following) > _FOLLOW_LIMIT:
+        return spelled
+    return f"{spelled if len(body) == 1 else f'({spelled})'} (= {spell_class(following)})"
 
 
 @dataclass(slots=True)
@@ -71,10 +94,10 @@ class _Lowering:
         match node:
             case Alternation(options):
                 bodies = [self.body(option) for option in options]
-                return tuple(dict.fromkeys(a for body in bodies for a in body)) or _NOTHING
+                return tuple(dict.fromkeys(a for body in bodies for a in body)) or NOTHING
             case Automaton(dfa):
                 if dfa not in self._automata:
-                    self._automata[dfa] = lower_automaton(dfa, self.productions) or _NOTHING
+                    self._automata[dfa] = lower_automaton(dfa, self.productions)
                 return self._automata[dfa]
             case _:
                 return (self._sequence(node),)
@@ -111,22 +134,59 @@ class _Lowering:
 
     def _repetition(self, item: Node, low: int, high: int | None) -> Alternative:
         once = self._sequence(item)
+        if len(once) * (high or low) > _WRITTEN_OUT_LIMIT:
+            once = (self._one_symbol(once),)
         if high is None:
-            return once * low + self._star(once)
+            return (*self._copies(once, low), *self._star(once))
+        if high > _COUNTED_FROM:
+            return (Counted(_countable(self._one_symbol(once)), low, high),)
+        characters = _characters(once)
+        if characters is not None and high - low > 1:
+            chain = Automaton(_chain(characters, low, high))
+            return self._sequence(chain)
         tail: Alternative = ()
         for _ in range(high - low):
             tail = (self._group(((), once + tail)),)
         return once * low + tail
 
+    def _copies(self, once: Alternative, count: int) -> Alternative:
+        if count > _COUNTED_FROM:
+            return (Counted(_countable(self._one_symbol(once)), count, count),)
+        return once * count
+
+    def _one_symbol(self, once: Alternative) -> Symbol:
+        if len(once) == 1 and isinstance(once[0], OneOf | Call):
+            return once[0]
+        return Call(self.productions.intern((once,), "g"))
+
     def _star(self, once: Alternative) -> Alternative:
-        if len(once) == 1 and isinstance(once[0], OneOf):
-            return (OneOf(once[0].members, starred=True),)
-        if len(once) == 1 and isinstance(once[0], Text) and len(once[0].text) == 1:
-            return (OneOf(CharacterSet.from_text(once[0].text), starred=True),)
+        characters = _characters(once)
+        if characters is not None:
+            return (OneOf(characters, starred=True),)
         if once not in self._stars:
             self._stars[once] = self.productions.reserve("many")
             self.productions.define(self._stars[once], ((), (*once, Call(self._stars[once]))))
         return (Call(self._stars[once]),)
 
 
-_NOTHING: Body = ((OneOf(CharacterSet()),),)
+def _characters(once: Alternative) -> CharacterSet | None:
+    """Return the set when a sequence is always exactly one character."""
+    match once:
+        case (OneOf(members, False),):
+            return members
+        case (Text(text),) if len(text) == 1:
+            return CharacterSet.from_text(text)
+        case _:
+            return None
+
+
+def _chain(members: CharacterSet, low: int, high: int) -> Dfa:
+    """Return the automaton of ``low`` to ``high`` characters of a set."""
+    edges = [tuple((a, b, state + 1) for a, b in members.ranges) for state in range(high)]
+    return Dfa((*edges, ()), bytes(state >= low for state in range(high + 1)))
+
+
+def _countable(symbol: Symbol) -> OneOf | Call:
+    if isinstance(symbol, OneOf | Call):
+        return symbol
+    raise TypeError(f"the core cannot count {symbol}")

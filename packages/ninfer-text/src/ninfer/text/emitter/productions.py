@@ -6,6 +6,7 @@ one production, so equal sublanguages are spelled, compiled and cached once.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from ninfer.text.automata.characters import CharacterSet
@@ -34,6 +35,18 @@ class OneOf:
 
 
 @dataclass(frozen=True, slots=True)
+class Expression:
+    """A regular expression that the core keeps as one machine; ``first`` begins its words."""
+
+    pattern: str
+    first: CharacterSet
+    nullable: bool
+
+    def __str__(self) -> str:
+        return f'Regex("{self.pattern}")'
+
+
+@dataclass(frozen=True, slots=True)
 class Tokens:
     """A token terminal."""
 
@@ -54,9 +67,23 @@ class Call:
         return self.name
 
 
-Symbol = Text | OneOf | Tokens | Call
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A symbol between ``low`` and ``high`` times, counted by the core."""
+
+    symbol: OneOf | Call
+    low: int
+    high: int
+
+    def __str__(self) -> str:
+        return f"{self.symbol}{{{self.low},{self.high}}}"
+
+
+Symbol = Text | OneOf | Expression | Tokens | Call | Counted
 Alternative = tuple[Symbol, ...]
 Body = tuple[Alternative, ...]
+
+NOTHING: Body = ((OneOf(CharacterSet()),),)
 
 
 def one_of(members: CharacterSet) -> Symbol:
@@ -82,9 +109,12 @@ class Productions:
 
     def reserve(self, stem: str) -> str:
         """Return a new name whose body will be set with ``define``."""
-        name = stem if stem not in self.bodies else f"{stem}_{len(self.bodies)}"
+        stem = _UNFIT.sub("_", stem)
+        name = stem if _FIT.fullmatch(stem) else f"r_{stem}"
+        number = len(self.bodies)
         while name in self.bodies:
-            name += "_"
+            name = f"r_{stem}_{number}"
+            number += 1
         self.bodies[name] = ()
         return name
 
@@ -92,6 +122,12 @@ class Productions:
         """Give a reserved name its body."""
         self.bodies[name] = body
         self._names.setdefault(body, name)
+
+
+_UNFIT = re.compile(r"[^A-Za-z0-9_]")
+_FIT = re.compile(
+    r"(?!(?:Token|ExcludeToken|TagDispatch|TokenTagDispatch|Regex|Substring)$)[A-Za-z_]\w*"
+)
 
 
 def spell_body(body: Body) -> str:

@@ -2,3 +2,7 @@
 
 Owns the syntax, its limits, and the check of token references. Does not know the core's dialect.
 """
+
+from ninfer.text.gbnf.language import gbnf_grammar
+
+__all__ = ["gbnf_grammar"]

@@ -1,0 +1,118 @@
+r"""Regular expressions in the core's own spelling, as labels of edges.
+
+Only constructs whose meaning in the core is exact are used: characters, positive classes, groups,
+``|``, ``*`` and ``?``; ASCII is escaped as ``\uNNNN``, everything else is written as itself. The
+text is ready to stand between the quotes of an EBNF literal.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ninfer.text.automata.characters import CharacterSet
+from ninfer.text.automata.dfa import Dfa
+
+DEPTH_LIMIT = 400
+"""Groups in groups: the core's time to compile grows with their square."""
+
+_CHARACTERS_PER_EDGE = 16
+
+_ALTERNATION, _SEQUENCE, _ATOM = range(3)
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _,:;=<>@%&'!~`#")
+
+
+class Pattern(NamedTuple):
+    """An expression; ``optional`` adds the empty word, ``depth`` counts groups in groups."""
+
+    text: str
+    optional: bool
+    level: int
+    depth: int
+
+
+EMPTY_WORD = Pattern("", True, _ATOM, 0)
+
+
+def characters_pattern(members: CharacterSet) -> Pattern:
+    """Return the pattern of one character out of a nonempty set."""
+    if len(members) == 1 and members.ranges[0][0]:
+        return Pattern(_spell(members.ranges[0][0]), False, _ATOM, 0)
+    spelled = "".join(_spell_range(low, high) for low, high in members.ranges)
+    return Pattern(f"[{spelled}]", False, _ATOM, 0)
+
+
+def sequence(first: Pattern, second: Pattern) -> Pattern:
+    """Return the concatenation."""
+    if not first.text:
+        return second
+    if not second.text:
+        return first
+    text = _part(first) + _part(second)
+    return Pattern(text, False, _SEQUENCE, max(_part_depth(first), _part_depth(second)))
+
+
+def either(first: Pattern, second: Pattern) -> Pattern:
+    """Return the union."""
+    optional = first.optional or second.optional
+    if not first.text or not second.text or first.text == second.text:
+        longer = first if first.text else second
+        return longer._replace(optional=optional)
+    text = f"{first.text}|{second.text}"
+    return Pattern(text, optional, _ALTERNATION, max(first.depth, second.depth))
+
+
+def starred(item: Pattern) -> Pattern:
+    """Return any number of copies."""
+    if not item.text:
+        return EMPTY_WORD
+    grouped = item.level != _ATOM
+    return Pattern(_grouped(item) + "*", False, _SEQUENCE, item.depth + grouped)
+
+
+def whole(item: Pattern) -> str:
+    """Return the text of a pattern that stands alone."""
+    return _part(item) if item.optional and item.text else item.text
+
+
+def state_labels(dfa: Dfa, state: int) -> dict[int, Pattern]:
+    """Return what leads from a state to each of its targets."""
+    ranges: dict[int, list[tuple[int, int]]] = {}
+    for low, high, target in dfa.edges[state]:
+        ranges.setdefault(target, []).append((low, high))
+    return {target: characters_pattern(CharacterSet.of(r)) for target, r in ranges.items()}
+
+
+def text_budget(dfa: Dfa) -> int:
+    """Return by how many characters an expression may outgrow its labels, linear in the edges."""
+    return 1_024 + _CHARACTERS_PER_EDGE * sum(len(out) + 1 for out in dfa.edges)
+
+
+def _part(item: Pattern) -> str:
+    """Return the text of a pattern inside a sequence."""
+    if item.optional:
+        return _grouped(item) + "?"
+    return _grouped(item) if item.level == _ALTERNATION else item.text
+
+
+def _part_depth(item: Pattern) -> int:
+    grouped = item.level == _ALTERNATION or (item.optional and item.level != _ATOM)
+    return item.depth + grouped
+
+
+def _grouped(item: Pattern) -> str:
+    return item.text if item.level == _ATOM else f"(?:{item.text})"
+
+
+def _spell_range(low: int, high: int) -> str:
+    if low == high:
+        return _spell(low)
+    return f"{_spell(low)}{'-' if high > low + 1 else ''}{_spell(high)}"
+
+
+def _spell(code: int) -> str:
+    character = chr(code)
+    if character in _PLAIN:
+        return character
+    if code < 0x80:
+        return f"\\\\u{code:04x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
