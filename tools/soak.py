@@ -41,6 +41,7 @@ from ninfer.contract import (
 )
 from ninfer.runtime import Engine, GenerationHandle, open_engine
 from ninfer.runtime.request import EngineRequest
+from ninfer.runtime.request_log import Throughput
 
 GROWTH_LIMIT = 0.05
 STALL_SECONDS = 120.0
@@ -74,6 +75,9 @@ class TerminalLog:
     def error(self, request: EngineRequest, error: NInferError) -> None:
         """Count a terminal event."""
         self.ended[request.request_id] += 1
+
+    def throughput(self, period: Throughput) -> None:
+        """Leave throughput to the counters."""
 
     def close(self) -> None:
         """Do nothing."""

@@ -18,6 +18,7 @@ from ninfer.contract import (
     SchedulingTransition,
 )
 from ninfer.runtime.events import GenerationEnd, GenerationStart, PromptProgress
+from ninfer.runtime.prepared import Cancellation
 from support.engines import prompt, request, run_until_idle, solo, stepped_engine, threaded_engine
 
 ONE_LANE = EngineOptions(max_concurrency=1)
@@ -206,6 +207,19 @@ def test_cancelling_from_another_thread_wakes_the_worker() -> None:
             FinishReason.CANCELLED,
             FinishReason.OUTPUT_LIMIT,
         )
+
+
+def test_a_cancellation_object_reaches_a_request_in_every_phase() -> None:
+    engine, _ = stepped_engine(options=ONE_LANE)
+    first, second = Cancellation(), Cancellation()
+    running = engine.start(prompt(3), request("long", tokens=20), cancellation=first)
+    waiting = engine.start(prompt(4), request("long", tokens=20), cancellation=second)
+    engine.run_cycle()
+    for cancellation in (first, second):
+        cancellation.cancel()
+    engine.run_cycle()
+    for handle in (running, waiting):
+        assert handle.wait(timeout=0).finish_reason is FinishReason.CANCELLED
 
 
 def wait_until(condition, seconds: float = 10.0) -> None:

@@ -258,3 +258,23 @@ def test_the_speculative_backend_is_named_in_the_result() -> None:
     run_until_idle(engine)
     report = handle.wait(timeout=0).speculative
     assert (report.backend, report.enabled, report.draft_window) == ("mtp", True, 3)
+
+
+def test_throughput_is_logged_while_tokens_are_computed(tmp_path: Path) -> None:
+    path = tmp_path / "requests.jsonl"
+    clock = Clock()
+    log = JsonLinesLog(path)
+    engine = Engine(
+        ScriptedProgram(hashed_logits(32)), ScriptedFrontend(), now=clock, threaded=False, log=log
+    )
+    handle = engine.start(prompt(3, 4), request("long", tokens=4))
+    for _ in range(6):
+        engine.run_cycle()
+        clock.seconds += 3.0
+    clock.seconds += 60.0
+    engine.run_cycle()
+    engine.close()
+    (period,) = [r for r in records(path) if r["event"] == "throughput"]
+    assert (period["prefill_tokens"], period["generation_tokens"]) == (2, 4)
+    assert period["seconds"] == 12.0
+    assert handle.is_settled

@@ -26,7 +26,7 @@ from ninfer.runtime.program import TorchProgram
 from support.engines import run_until_idle
 from support.program_runs import tiny_model
 
-SCHEDULES = 12
+SCHEDULES = 8
 WORDS = ("red", "green", "blue", "greenish")
 CONSTRAINTS = (
     None,

@@ -33,6 +33,7 @@ from ninfer.runtime.opening import first_mask
 from ninfer.runtime.outlet import Outlet
 from ninfer.runtime.outstanding import Outstanding, Slot
 from ninfer.runtime.prepared import Cancellation, Prepared
+from ninfer.runtime.pulse import Pulse
 from ninfer.runtime.request import EngineRequest
 from ninfer.runtime.request_log import RequestLog, SilentLog
 from ninfer.runtime.settlement import Settlement
@@ -71,7 +72,14 @@ class Engine:
             self._counters, self._log, now, self.options.speculative, program.shape.draft_limit
         )
         self._worker = Worker(
-            program, self.options, self._inbox, settlement, self._counters, lookahead, now
+            program,
+            self.options,
+            self._inbox,
+            settlement,
+            self._counters,
+            Pulse(self._log, now()),
+            lookahead,
+            now,
         )
         self._thread: threading.Thread | None = None
         if threaded:

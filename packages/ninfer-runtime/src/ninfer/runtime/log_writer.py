@@ -20,6 +20,7 @@ from ninfer.runtime.log_records import (
     start_record,
 )
 from ninfer.runtime.request import EngineRequest
+from ninfer.runtime.request_log import Throughput
 
 SCHEMA_VERSION = 25
 QUEUE_RECORDS = 10_000
@@ -46,10 +47,6 @@ class JsonLinesLog:
         """Note what is served; the caller leaves out secrets."""
         self._put({"event": "server_start", **facts})
 
-    def throughput(self, facts: Record) -> None:
-        """Note a periodic measurement."""
-        self._put({"event": "throughput", **facts})
-
     def start(self, request: EngineRequest) -> None:
         """Note that a request entered the queue."""
         self._put(start_record(request))
@@ -69,6 +66,10 @@ class JsonLinesLog:
     def error(self, request: EngineRequest, error: NInferError) -> None:
         """Note the end of a request with an error."""
         self._put(error_record(request, error))
+
+    def throughput(self, period: Throughput) -> None:
+        """Note what a period of work achieved."""
+        self._put({"event": "throughput", **period._asdict()})
 
     def close(self) -> None:
         """Write what is left and close the file; later records are dropped."""

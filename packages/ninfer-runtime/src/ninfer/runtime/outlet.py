@@ -25,7 +25,7 @@ class Outlet:
     def __init__(self, slot: Slot, cancellation: Cancellation, wake: Callable[[], None]) -> None:
         self._slot = slot
         self._cancellation = cancellation
-        self._wake = wake
+        cancellation.watch(wake)
         self._events: deque[StreamEvent] = deque()
         self._ready = threading.Condition(threading.Lock())
         self._listener: Listener | None = None
@@ -84,7 +84,6 @@ class Outlet:
     def cancel(self) -> None:
         """Ask the worker to stop at its next boundary."""
         self._cancellation.cancel()
-        self._wake()
 
     def release(self) -> None:
         """Let go for good: what was not read is dropped, and a live request is cancelled."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ninfer.contract import RequestCancelled
@@ -12,14 +13,26 @@ from ninfer.qwen_frontend.prepared import PreparedPrompt
 class Cancellation:
     """A one-way flag a caller raises from any thread; covers preparation as well as generation."""
 
-    __slots__ = ("_flag",)
+    __slots__ = ("_flag", "_lock", "_watchers")
 
     def __init__(self) -> None:
         self._flag = threading.Event()
+        self._lock = threading.Lock()
+        self._watchers: list[Callable[[], None]] = []
 
     def cancel(self) -> None:
-        """Raise the flag; later calls change nothing."""
-        self._flag.set()
+        """Raise the flag and tell who watches it; later calls change nothing."""
+        with self._lock:
+            self._flag.set()
+            watchers, self._watchers = self._watchers, []
+        for watcher in watchers:
+            watcher()
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Call ``watcher`` when the flag is raised; it must not block."""
+        with self._lock:
+            if not self._flag.is_set():
+                self._watchers.append(watcher)
 
     @property
     def is_cancelled(self) -> bool:

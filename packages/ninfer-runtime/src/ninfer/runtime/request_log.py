@@ -5,10 +5,21 @@ Every started request has exactly one terminal event. Source: reference contract
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ninfer.contract import GenerationResult, NInferError, SchedulingEvent
 from ninfer.runtime.request import EngineRequest
+
+
+class Throughput(NamedTuple):
+    """Tokens of a period of work, and who was there at its end."""
+
+    seconds: float
+    prefill_tokens: int
+    generation_tokens: int
+    requests_running: int
+    requests_waiting: int
+    requests_paused: int
 
 
 class RequestLog(Protocol):
@@ -34,6 +45,10 @@ class RequestLog(Protocol):
         """Note the end of a request with an error."""
         ...
 
+    def throughput(self, period: Throughput) -> None:
+        """Note what a period of work achieved."""
+        ...
+
     def close(self) -> None:
         """Write what is left."""
         ...
@@ -55,6 +70,9 @@ class SilentLog:
         """Keep nothing."""
 
     def error(self, request: EngineRequest, error: NInferError) -> None:
+        """Keep nothing."""
+
+    def throughput(self, period: Throughput) -> None:
         """Keep nothing."""
 
     def close(self) -> None:

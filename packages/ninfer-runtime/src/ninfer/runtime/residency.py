@@ -119,6 +119,8 @@ class Residency:
             return
         request = self.paused[0]
         if not self._fits_back(request):
+            if not self.residents:
+                raise IntegrityError("the program has no room for a single paused sequence")
             self._has_news = False
             return
         self._restore(request)
@@ -150,6 +152,7 @@ class Residency:
         request.sequence = None
         request.is_restoring = False
         request.phase = Phase.PAUSED
+        request.bypasses = 0
         request.scheduling.preemptions += 1
         request.clock.paused_at = self._now()
         self._tell(request, SchedulingTransition.PAUSED, route)

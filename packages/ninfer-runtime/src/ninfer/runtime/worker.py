@@ -19,6 +19,7 @@ from ninfer.runtime.clocks import UnitCost, UnitKind
 from ninfer.runtime.counters import Counters
 from ninfer.runtime.inbox import EngineState, Inbox
 from ninfer.runtime.masks import LookaheadBatch, SessionMasks
+from ninfer.runtime.pulse import Pulse
 from ninfer.runtime.queue import BYPASS_LIMIT, WaitingQueue
 from ninfer.runtime.request import EngineRequest, Phase
 from ninfer.runtime.residency import Residency
@@ -36,6 +37,7 @@ class Worker:
         inbox: Inbox,
         settlement: Settlement,
         counters: Counters,
+        pulse: Pulse,
         lookahead: LookaheadBatch,
         now: Callable[[], float],
     ) -> None:
@@ -43,6 +45,7 @@ class Worker:
         self._inbox = inbox
         self._settlement = settlement
         self._counters = counters
+        self._pulse = pulse
         self._lookahead = lookahead
         self._mask_threads = options.mask_threads
         self._now = now
@@ -173,6 +176,7 @@ class Worker:
         wants_mask = masks.has_constraint and request.output_limit > 0
         step = self._program.prefill(request.resident, masks if wants_mask else None)
         request.computed_tokens += step.computed_tokens
+        self._pulse.add(prefilled=step.computed_tokens)
         if step.batch is None:
             cost = _cost(UnitKind.PREFILL, started, self._now())
             request.clock.charge(cost)
@@ -217,6 +221,8 @@ class Worker:
         self._counters.unit(cost)
         for outcome in settled.outcomes:
             outcome.request.clock.charge(cost)
+            if outcome.preview is not None:
+                self._pulse.add(generated=outcome.preview.accepted_tokens)
             self._settlement.apply(outcome, self._residency)
         self._in_unit = ()
 
@@ -232,6 +238,7 @@ class Worker:
         live.requests_decode_ready -= live.requests_replaying
         live.host_context_bytes = residency.snapshot_bytes
         live.usage = self._program.usage
+        self._pulse.beat(self._now(), live)
 
     def _stop(self) -> bool:
         for request in list(self._residency.residents):

@@ -1,0 +1,41 @@
+"""Measures what the worker achieves, period by period, while there is something to do."""
+
+from __future__ import annotations
+
+from ninfer.runtime.counters import EngineStats
+from ninfer.runtime.request_log import RequestLog, Throughput
+
+PERIOD_SECONDS = 10.0
+
+
+class Pulse:
+    """Reports a throughput for every period in which tokens were computed."""
+
+    def __init__(self, log: RequestLog, now: float) -> None:
+        self._log = log
+        self._started = now
+        self._prefilled = 0
+        self._generated = 0
+
+    def add(self, *, prefilled: int = 0, generated: int = 0) -> None:
+        """Count tokens of the current period."""
+        self._prefilled += prefilled
+        self._generated += generated
+
+    def beat(self, now: float, stats: EngineStats) -> None:
+        """Report when a period is over; a period without tokens is silent."""
+        seconds = now - self._started
+        if seconds < PERIOD_SECONDS:
+            return
+        if self._prefilled or self._generated:
+            self._log.throughput(
+                Throughput(
+                    seconds,
+                    self._prefilled,
+                    self._generated,
+                    stats.requests_running,
+                    stats.requests_waiting,
+                    stats.requests_paused,
+                )
+            )
+        self._started, self._prefilled, self._generated = now, 0, 0
