@@ -19,7 +19,14 @@ from ninfer.contract import (
 )
 from ninfer.qwen_frontend import Frontend, bundled_template
 from support.sessions import drive
-from support.templates import PLAIN_STYLE, QWEN_STYLE, chat, small_facts, small_frontend
+from support.templates import (
+    MODEL_OPENS_STYLE,
+    PLAIN_STYLE,
+    QWEN_STYLE,
+    chat,
+    small_facts,
+    small_frontend,
+)
 
 CONTINUED = {"continuation": Continuation.CONTINUE_FINAL_ASSISTANT, "enable_thinking": False}
 PING = ToolDeclaration("ping", '{"type": "function", "function": {"name": "ping"}}')
@@ -36,7 +43,7 @@ def continue_(frontend: Frontend, text: str, suffix: str, **options):
     return drive(session, tokens), session.constraint_report()
 
 
-@pytest.mark.parametrize("source", [QWEN_STYLE, PLAIN_STYLE, bundled_template()])
+@pytest.mark.parametrize("source", [QWEN_STYLE, MODEL_OPENS_STYLE, PLAIN_STYLE, bundled_template()])
 def test_the_prompt_ends_with_the_given_text(source):
     frontend = small_frontend(source)
     prepared = frontend.prepare(chat("hi", '{"name":', **CONTINUED))
@@ -130,9 +137,10 @@ def test_only_plain_assistant_text_can_be_continued(final):
         small_frontend().prepare(prompt)
 
 
-def test_thinking_must_be_off():
+@pytest.mark.parametrize("source", [QWEN_STYLE, MODEL_OPENS_STYLE])
+def test_thinking_must_be_off(source):
     with pytest.raises(ConflictingOptions, match="enable_thinking"):
-        small_frontend().prepare(
+        small_frontend(source).prepare(
             chat("hi", "text", continuation=Continuation.CONTINUE_FINAL_ASSISTANT)
         )
 

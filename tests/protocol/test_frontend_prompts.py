@@ -25,6 +25,7 @@ from ninfer.qwen_frontend import Frontend, bundled_template
 from ninfer.qwen_frontend.template import ChatTemplate
 from support.templates import (
     EFFORT_STYLE,
+    MODEL_OPENS_STYLE,
     PLAIN_STYLE,
     QWEN_STYLE,
     chat,
@@ -52,6 +53,22 @@ def test_the_generation_prompt_opens_thinking_unless_it_is_off():
     assert rendered(frontend, chat("hi")).endswith("<|im_start|>assistant\n<think>\n")
     assert rendered(frontend, chat("hi", enable_thinking=False)).endswith("<think>\n\n</think>\n\n")
     assert on.report.prompt_tokens == len(on.token_ids)
+
+
+def test_a_model_that_opens_its_own_thinking_is_opened_for_it():
+    frontend = small_frontend(MODEL_OPENS_STYLE)
+    prepared = frontend.prepare(chat("hi"))
+    assert prepared.starts_in_reasoning
+    assert rendered(frontend, chat("hi")).endswith("<|im_start|>assistant\n<think>\n")
+    off = chat("hi", enable_thinking=False)
+    assert not frontend.prepare(off).starts_in_reasoning
+    assert rendered(frontend, off).endswith("<think>\n\n</think>\n\n")
+
+
+def test_a_template_that_only_mentions_thinking_does_not_think():
+    source = PLAIN_STYLE + "{# <think> </think> #}"
+    with pytest.raises(UnsupportedOption, match="does not think"):
+        small_frontend(source).prepare(chat("hi", enable_thinking=True))
 
 
 def test_a_user_who_quotes_the_marker_opens_no_thinking():

@@ -70,6 +70,9 @@ EFFORT_STYLE = (
     "{{ '<|im_start|>system\neffort: ' + effort + '<|im_end|>\n' }}" + QWEN_STYLE
 )
 
+MODEL_OPENS_STYLE = QWEN_STYLE.replace("{{- '<think>\\n' }}\n{%- endif %}", "{%- endif %}")
+assert MODEL_OPENS_STYLE != QWEN_STYLE
+
 PLAIN_STYLE = (
     "{% for message in messages %}"
     "{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}"

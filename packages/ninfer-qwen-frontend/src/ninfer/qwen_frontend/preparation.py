@@ -27,6 +27,7 @@ from ninfer.qwen_frontend.facts import ModelFacts
 from ninfer.qwen_frontend.messages import template_messages, template_options, template_tools
 from ninfer.qwen_frontend.prepared import PreparedPrompt
 from ninfer.qwen_frontend.template import ChatTemplate
+from ninfer.qwen_frontend.thinking_template import ThinkingOpening, thinking_opening
 from ninfer.qwen_frontend.tool_template import tool_template_source
 
 
@@ -41,7 +42,16 @@ class Encoder(Protocol):
 class PromptBuilder:
     """Renders and encodes prompts of one model."""
 
-    __slots__ = ("_encoder", "_facts", "_marks", "_template", "_tool_template", "_vocabulary")
+    __slots__ = (
+        "_encoder",
+        "_facts",
+        "_marks",
+        "_opening_text",
+        "_openings",
+        "_template",
+        "_tool_template",
+        "_vocabulary",
+    )
 
     def __init__(self, facts: ModelFacts, encoder: Encoder, vocabulary: TokenVocabulary) -> None:
         self._facts = facts
@@ -49,6 +59,12 @@ class PromptBuilder:
         self._vocabulary = vocabulary
         self._template = self._load(facts.chat_template)
         self._tool_template = self._load(tool_template_source(facts))
+        self._opening_text = "" if facts.reasoning is None else f"{facts.reasoning.open}\n"
+        self._openings = {
+            template.source: thinking_opening(template, facts.reasoning)
+            for template in (self._template, self._tool_template)
+            if template is not None
+        }
         marks = (*facts.control_ids, *facts.eos_ids)
         self._marks = tuple(vocabulary.pieces[token].decode() for token in marks)
 
@@ -70,15 +86,18 @@ class PromptBuilder:
         options = prompt.options
         _require_names(options.tools)
         template = self._template_for(options.tools)
-        can_think = self._facts.reasoning is not None and template.mentions(
-            self._facts.reasoning.open
-        )
+        opening = self._openings[template.source]
+        can_think = opening is not ThinkingOpening.NOBODY
         variables = template_options(options, template, can_think=can_think)
+        is_off = variables.get("enable_thinking") is False
         variables["tools"] = template_tools(options.tools)
         variables["thinking_markers"] = self._facts.reasoning is not None
 
         def render(messages: Sequence[Message], generate: bool) -> str:
-            return _render(template, messages, variables, generate)
+            text = _render(template, messages, variables, generate)
+            if generate and opening is ThinkingOpening.MODEL and not is_off:
+                return text + self._opening_text
+            return text
 
         if options.continuation is Continuation.CONTINUE_FINAL_ASSISTANT:
             return self._continue(prompt, render)
