@@ -2,9 +2,7 @@
 
 import json
 import os
-import random
 
-import jsonschema
 import pytest
 
 from ninfer.contract import (
@@ -21,15 +19,12 @@ from ninfer.contract import (
 from support.masks import allowed_tokens
 from support.sessions import drive
 from support.templates import chat, small_frontend
-from support.tool_sets import random_tool_set, reencoded, strict_tool
+from support.tool_sets import strict_tool
+from support.tool_walks import check_random_set
 
 FRONTEND = small_frontend()
 EOS = FRONTEND.vocabulary.eos_ids[0]
 SETS = 2000 if os.environ.get("NINFER_SLOW") else 60
-URGES = (
-    *("\n</parameter>\n", "</function>\n</tool_call>", "<parameter=", "<function=", '"', "]", "}"),
-    *(", ", ": ", "0", "12-34", "ab", "true", "null", "{", "[", "\n", ">\n", "</tool_call>"),
-)
 
 
 def encode(text: str) -> list[int]:
@@ -70,50 +65,6 @@ def closed(properties: dict, required: tuple[str, ...] | None = None, **more) ->
     }
 
 
-def random_answer(session, source: random.Random, vocabulary, encode, steps: int) -> list[int]:
-    """Return tokens of a random word of the session's language, or of a prefix after ``steps``."""
-    matcher, taken = session.matcher, []
-    urges = [encode(text) for text in URGES]
-    for _ in range(steps):
-        allowed = sorted(allowed_tokens(matcher))
-        ends = [token for token in allowed if token in vocabulary.eos_ids]
-        if ends:
-            return [*taken, ends[0]]
-        chosen = [source.choice(allowed)]
-        if source.random() < 0.7:
-            fits = [u for u in source.sample(urges, len(urges)) if _fits(matcher, u)]
-            chosen = fits[0] if fits else chosen
-        assert matcher.preview(chosen) == len(chosen)
-        matcher.commit()
-        taken += chosen
-    return taken
-
-
-def _fits(matcher, tokens) -> bool:
-    taken = matcher.preview(tokens)
-    matcher.discard()
-    return taken == len(tokens)
-
-
-def check_random_set(seed: int, open_session, vocabulary, encode, eos_ids, steps=400) -> bool:
-    """Generate one answer for a random tool set and read it back; False where it was cut."""
-    tools = random_tool_set(seed)
-    schemas = {tool.name: json.loads(tool.parameters_json) for tool in tools}
-    tokens = random_answer(open_session(tools), random.Random(seed), vocabulary, encode, steps)
-    transcript = drive(open_session(tools), tokens, [7] * len(tokens))
-    text = b"".join(vocabulary.pieces[t] for t in tokens if t not in eos_ids).decode()
-    for found in transcript.output.tool_calls:
-        jsonschema.validate(json.loads(found.arguments_json), schemas[found.name])
-    if tokens[-1] not in eos_ids:
-        return False
-    again = (
-        reencoded(c.name, c.arguments_json, schemas[c.name]) for c in transcript.output.tool_calls
-    )
-    assert "\n".join(again) == text
-    assert transcript.content == ""
-    return True
-
-
 def test_every_generated_call_is_valid_and_reencodes_to_the_same_bytes():
     choice = ToolChoice(ToolMode.REQUIRED)
     whole = 0
@@ -123,7 +74,6 @@ def test_every_generated_call_is_valid_and_reencodes_to_the_same_bytes():
             lambda tools: open_(*tools, choice=choice),
             FRONTEND.vocabulary,
             encode,
-            FRONTEND.vocabulary.eos_ids,
         )
     assert whole > SETS * 0.8
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import perf_counter
 
 from ninfer.contract import (
+    ConflictingOptions,
     FinishReason,
     InvalidContinuation,
     ModelError,
@@ -16,7 +17,7 @@ from ninfer.contract import (
     TokenVocabulary,
 )
 from ninfer.qwen_frontend.answer import Answer, plan_answer
-from ninfer.qwen_frontend.budget import OutputLimit, ThinkingBudget, plan_budget
+from ninfer.qwen_frontend.budget import BUDGET_OPTION, OutputLimit, ThinkingBudget, plan_budget
 from ninfer.qwen_frontend.control import closing_tokens
 from ninfer.qwen_frontend.decoder import PieceTable, TextDecoder
 from ninfer.qwen_frontend.facts import ModelFacts
@@ -105,7 +106,10 @@ class Frontend:
     ) -> ThinkingBudget | None:
         if not prepared.starts_in_reasoning:
             return None
-        return plan_budget(options.execution.thinking.budget_tokens, limit, self._closings)
+        requested = options.execution.thinking.budget_tokens
+        if options.output.raw and requested is not None:
+            raise ConflictingOptions("output.raw", BUDGET_OPTION, "raw text has no thinking to end")
+        return plan_budget(requested, limit, self._closings)
 
     def _guarantee(
         self, prepared: PreparedPrompt, answer: Answer, *, timings: bool
