@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ninfer.contract import PositionState
 from ninfer.text import Matcher
-from support.grammars import CONTROL, EBNF, EOS, UNUSED, VOCABULARY, WORD, grammar, matcher
+from support.grammars import CONTROL, EBNF, EOS, UNUSED, VOCABULARY, WORD, core, grammar, matcher
 from support.masks import PLACEHOLDER, advance, allowed_tokens, masks_along
 
 A, B, C, D = b"abcd"
@@ -145,3 +145,24 @@ def test_bits_past_the_domain_stay_clear_where_everything_is_allowed():
     allowed = allowed_tokens(at)
     assert max(allowed) == VOCABULARY.token_domain - 1 == EOS[-1]
     assert set(EOS) < allowed
+
+
+def test_ends_are_allowed_exactly_where_the_language_may_end():
+    # The core itself offers and takes an end inside an excluded-token terminal.
+    at = Matcher(core().compile(f"root ::= ExcludeToken({A})\n"))
+    assert not at.can_end
+    assert not allowed_tokens(at) & set(EOS)
+    assert at.preview([EOS[0]]) == 0
+    at.discard()
+    advance(at, [B])
+    assert at.can_end
+    assert allowed_tokens(at) == set(EOS)
+
+
+@given(paths())
+def test_either_all_ends_are_allowed_or_none(path):
+    name, committed, _ = path
+    at = matcher(name)
+    advance(at, committed)
+    offered = allowed_tokens(at) & set(EOS)
+    assert offered == (set(EOS) if at.can_end else set())

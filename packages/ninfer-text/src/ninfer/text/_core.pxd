@@ -13,9 +13,14 @@ cdef class TokenIndex:
     cdef readonly tuple eos_ids
     cdef bytes class_bytes
     cdef bytes permitted_bytes
-    # Borrowed from the two bytes objects above.
+    cdef bytes end_bytes
+    # Borrowed from the bytes objects above: class, mask of possible ids, mask of EOS ids.
     cdef const unsigned char* classes
     cdef const uint32_t* permitted
+    cdef const uint32_t* ends
+    # Words that hold EOS ids: first, and one past the last.
+    cdef int ends_from
+    cdef int ends_to
 
 
 cdef class CompiledGrammar:

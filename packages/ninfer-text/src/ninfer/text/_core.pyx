@@ -244,8 +244,12 @@ cdef class TokenIndex:
         self.eos_ids = vocabulary.eos_ids
         self.class_bytes = vocabulary.classes
         self.classes = <const unsigned char*> PyBytes_AS_STRING(self.class_bytes)
-        self.permitted_bytes = permitted_words(self.class_bytes, self.mask_words)
+        self.permitted_bytes = words_of(self.class_bytes, bytes([TokenClass.TEXT, TokenClass.EOS]))
         self.permitted = <const uint32_t*> PyBytes_AS_STRING(self.permitted_bytes)
+        self.end_bytes = words_of(self.class_bytes, bytes([TokenClass.EOS]))
+        self.ends = <const uint32_t*> PyBytes_AS_STRING(self.end_bytes)
+        self.ends_from = min(self.eos_ids) // 32
+        self.ends_to = max(self.eos_ids) // 32 + 1
         release(&self.handle)
         build_index(self, spellings(vocabulary.pieces, self.class_bytes))
 
@@ -283,16 +287,15 @@ cdef list spellings(tuple pieces, bytes classes):
     ]
 
 
-cdef bytes permitted_words(bytes classes, int words):
-    cdef bytearray packed = bytearray(4 * words)
-    cdef unsigned char* bits = packed
-    cdef const unsigned char* kinds = classes
-    cdef int text = TokenClass.TEXT
-    cdef int eos = TokenClass.EOS
-    cdef Py_ssize_t token
+cdef bytes words_of(bytes classes, bytes kinds):
     # Little-endian words: bit i of word w is bit i % 8 of byte 4 * w + i // 8.
-    for token in range(PyBytes_GET_SIZE(classes)):
-        if kinds[token] == text or kinds[token] == eos:
+    cdef Py_ssize_t count = PyBytes_GET_SIZE(classes)
+    cdef bytearray packed = bytearray(4 * ((count + 31) // 32))
+    cdef unsigned char* bits = packed
+    cdef const unsigned char* kind = classes
+    cdef Py_ssize_t token
+    for token in range(count):
+        if kind[token] in kinds:
             bits[token >> 3] |= <unsigned char> (1 << (token & 7))
     return bytes(packed)
 

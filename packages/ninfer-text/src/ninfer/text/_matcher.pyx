@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""The transaction loop.
+"""The transaction around the native loop: marks, previews, batches, errors.
 
 Implements: ninfer/text/_matcher.pyi.
 Assumes: xgrammar's ``rollback(n)`` undoes exactly the last n accepted tokens.
@@ -16,10 +16,8 @@ from cpython.buffer cimport (
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.long cimport PyLong_AsLongLong
 from cpython.number cimport PyNumber_Index
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
-from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from ninfer.text._core cimport (
     CompiledGrammar,
@@ -30,23 +28,19 @@ from ninfer.text._core cimport (
     release,
     take_error,
 )
-from ninfer.text._tvm_ffi cimport (
-    DLTensor,
-    TVMFFIAny,
-    TVMFFIByteArray,
-    TVMFFIObjectHandle,
-    kDLCPU,
-    kDLInt,
+from ninfer.text._scan cimport (
+    ACCEPT_FAILED,
+    DONE,
+    EOS,
+    FILL_FAILED,
+    MASK_DISAGREES,
+    MAX_DRAFTS,
+    Row,
+    now,
+    scan,
 )
-from ninfer.text._xgrammar cimport (
-    MatcherMethods,
-    accept,
-    accept_bytes,
-    fill,
-    is_completed,
-    none,
-    rollback,
-)
+from ninfer.text._tvm_ffi cimport TVMFFIAny, TVMFFIByteArray
+from ninfer.text._xgrammar cimport accept, accept_bytes, is_completed, none, rollback
 
 from ninfer.contract.errors import (
     IntegrityError,
@@ -59,142 +53,11 @@ from ninfer.contract.mask import DRAFT_LIMIT as _DRAFT_LIMIT
 from ninfer.contract.mask import Lookahead
 from ninfer.contract.vocabulary import TokenClass
 
-cdef enum:
-    MAX_DRAFTS = 63
-    EOS = 2
-
 assert MAX_DRAFTS == _DRAFT_LIMIT and EOS == TokenClass.EOS
-
-
-ctypedef enum Outcome:
-    DONE
-    FILL_FAILED
-    ACCEPT_FAILED
-    MASK_DISAGREES
-    ROLLBACK_FAILED
-
-
-ctypedef struct Row:
-    # One matcher's share of a round: inputs, then what the loop found.
-    TVMFFIAny matcher
-    const uint32_t* permitted
-    const unsigned char* classes
-    int64_t token_domain
-    int64_t words
-    bint ended
-    int drafts
-    int64_t[MAX_DRAFTS] draft
-    uint32_t* masks
-    int reachable
-    int filled
-    uint64_t dead_ends
-    Outcome outcome
-    TVMFFIObjectHandle error
-    int64_t mask_nanoseconds
-    int64_t matcher_nanoseconds
 
 
 cdef extern from "_rows.h" namespace "ninfer" nogil:
     void for_each_row(Row* rows, long count, int threads, void (*scan)(Row*) noexcept nogil)
-
-
-cdef inline int64_t now() noexcept nogil:
-    cdef timespec clock
-    clock_gettime(CLOCK_MONOTONIC, &clock)
-    return <int64_t> clock.tv_sec * 1000000000 + clock.tv_nsec
-
-
-cdef void scan(Row* row) noexcept nogil:
-    cdef const MatcherMethods* methods = matcher_methods()
-    cdef int64_t start = now()
-    cdef int steps = 0 if row.ended else walk(methods, row)
-    cdef int position
-    for position in range(row.reachable, row.drafts + 1):
-        hold_place(row, position)
-    if steps > 0 and rollback(methods, row.matcher, steps) != 0:
-        fail(row, ROLLBACK_FAILED)
-    row.matcher_nanoseconds = now() - start - row.mask_nanoseconds
-
-
-cdef int walk(const MatcherMethods* methods, Row* row) noexcept nogil:
-    # Returns the tokens taken, which the caller gives back.
-    cdef int position
-    cdef int64_t token
-    cdef bint taken = False
-    for position in range(row.drafts + 1):
-        if not fill_position(methods, row, position):
-            return position
-        row.reachable = position + 1
-        if row.dead_ends != 0 or position == row.drafts:
-            return position
-        token = row.draft[position]
-        if not allows(row, position, token):
-            return position
-        if accept(methods, row.matcher, token, &taken) != 0:
-            fail(row, ACCEPT_FAILED)
-            return position
-        if not taken:
-            row.outcome = MASK_DISAGREES
-            return position
-        if row.classes[token] == EOS:
-            return position + 1
-    return row.drafts
-
-
-cdef bint fill_position(const MatcherMethods* methods, Row* row, int position) noexcept nogil:
-    cdef int64_t start = now()
-    cdef uint32_t* words = row.masks + position * row.words
-    cdef int64_t stride = 1
-    cdef DLTensor tensor
-    tensor.data = words
-    tensor.device.device_type = kDLCPU
-    tensor.device.device_id = 0
-    tensor.ndim = 1
-    tensor.dtype.code = kDLInt
-    tensor.dtype.bits = 32
-    tensor.dtype.lanes = 1
-    tensor.shape = &row.words
-    tensor.strides = &stride
-    tensor.byte_offset = 0
-    if fill(methods, row.matcher, &tensor) != 0:
-        fail(row, FILL_FAILED)
-        return False
-    if not restrict(words, row.permitted, row.words):
-        row.dead_ends |= (<uint64_t> 1) << position
-        hold_place(row, position)
-    row.filled += 1
-    row.mask_nanoseconds += now() - start
-    return True
-
-
-cdef bint restrict(uint32_t* words, const uint32_t* permitted, int64_t count) noexcept nogil:
-    # One pass keeps control ids and the bits at and above V out whatever the core offers.
-    cdef uint32_t any_bit = 0
-    cdef int64_t number
-    for number in range(count):
-        words[number] &= permitted[number]
-        any_bit |= words[number]
-    return any_bit != 0
-
-
-cdef inline void hold_place(Row* row, int position) noexcept nogil:
-    cdef uint32_t* words = row.masks + position * row.words
-    memset(words, 0, row.words * sizeof(uint32_t))
-    words[0] = 1
-
-
-cdef inline bint allows(const Row* row, int position, int64_t token) noexcept nogil:
-    if token < 0 or token >= row.token_domain:
-        return False
-    return row.masks[position * row.words + (token >> 5)] >> (token & 31) & 1
-
-
-cdef inline void fail(Row* row, Outcome outcome) noexcept nogil:
-    # The error of an earlier failure is the one worth telling.
-    cdef TVMFFIObjectHandle error = take_error()
-    if row.error == NULL:
-        row.error = error
-    row.outcome = outcome
 
 
 @cython.final
@@ -347,6 +210,10 @@ cdef class Matcher:
         for number in range(count):
             if self.ended or not self.is_token(ids[number]):
                 break
+            if classes[ids[number]] == EOS:
+                code = is_completed(matcher_methods(), self.handle, &taken)
+                if code != 0 or not taken:
+                    break
             code = accept(matcher_methods(), self.handle, ids[number], &taken)
             if code != 0 or not taken:
                 break
@@ -370,6 +237,9 @@ cdef class Matcher:
         row.drafts = <int> count
         row.matcher = self.handle
         row.permitted = self.index.permitted
+        row.ends = self.index.ends
+        row.ends_from = self.index.ends_from
+        row.ends_to = self.index.ends_to
         row.classes = self.index.classes
         row.token_domain = self.index.token_domain
         row.words = self.index.mask_words

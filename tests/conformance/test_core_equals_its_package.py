@@ -1,0 +1,48 @@
+"""Masks through our seam equal those of the core's own Python package, on the same text."""
+
+import warnings
+
+import pytest
+
+from ninfer.contract import TokenClass
+from support.grammars import EBNF, EOS, VOCABULARY, WORD, matcher
+from support.masks import mask_buffer
+
+
+@pytest.fixture(scope="module")
+def package():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip("xgrammar")
+
+
+@pytest.mark.parametrize(
+    ("name", "drafts"),
+    [
+        ("nested", [ord("["), WORD[b"1,"], WORD[b"[["], WORD[b"1]"], WORD[b"]]"], EOS[0]]),
+        ("text", [WORD[b'"a'], WORD[b"\xc3"], WORD[b"\xa9x"], ord('"'), EOS[1]]),
+        ("letters", [*b"abc", WORD[b"abc"], ord("d"), EOS[0]]),
+        ("anything", [*"é上".encode(), ord(" ")]),
+    ],
+)
+def test_masks_along_a_path_are_the_packages_masks(package, name, drafts):
+    spelled = zip(VOCABULARY.pieces, VOCABULARY.classes, strict=True)
+    tokens = package.TokenizerInfo(
+        [piece if kind == TokenClass.TEXT else b"" for piece, kind in spelled],
+        package.VocabType.RAW,
+        vocab_size=VOCABULARY.token_domain,
+        stop_token_ids=list(EOS),
+    )
+    grammar = package.GrammarCompiler(tokens, max_threads=1).compile_grammar(EBNF[name])
+    reference = package.GrammarMatcher(grammar)
+    expected = package.allocate_token_bitmask(len(drafts) + 1, VOCABULARY.token_domain)
+    for position, token in enumerate(drafts):
+        reference.fill_next_token_bitmask(expected, position)
+        assert reference.accept_token(token)
+    at = matcher(name)
+    masks = mask_buffer(len(drafts) + 1, at.mask_words)
+    found = at.lookahead(drafts, masks)
+    reached = len(drafts) if drafts[-1] in EOS else len(drafts) + 1
+    assert found.reachable == reached
+    filled = min(reached, len(drafts))
+    assert memoryview(expected.numpy()[:filled]).tobytes() == masks.tobytes()[: 36 * filled]
