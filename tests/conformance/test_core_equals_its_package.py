@@ -45,4 +45,6 @@ def test_masks_along_a_path_are_the_packages_masks(package, name, drafts):
     reached = len(drafts) if drafts[-1] in EOS else len(drafts) + 1
     assert found.reachable == reached
     filled = min(reached, len(drafts))
-    assert memoryview(expected.numpy()[:filled]).tobytes() == masks.tobytes()[: 36 * filled]
+    # The package's rows may have bits set at and above V, which ours never have.
+    expected[:, -1] &= (1 << VOCABULARY.token_domain % 32) - 1
+    assert expected.numpy()[:filled].tobytes() == masks.tobytes()[: 36 * filled]
