@@ -22,23 +22,28 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 
 class Pattern(NamedTuple):
-    """An expression; ``optional`` adds the empty word, ``depth`` counts groups in groups."""
+    """An expression; ``optional`` adds the empty word, ``depth`` counts groups in groups.
+
+    ``loops`` tells of a ``*`` inside: the core gives ``x?`` the loops of the end of ``x``, so such
+    an optional part is written as an alternative that is empty.
+    """
 
     text: str
-    optional: bool
-    level: int
-    depth: int
+    optional: bool = False
+    level: int = _ATOM
+    depth: int = 0
+    loops: bool = False
 
 
-EMPTY_WORD = Pattern("", True, _ATOM, 0)
+EMPTY_WORD = Pattern("", optional=True)
 
 
 def characters_pattern(members: CharacterSet) -> Pattern:
     """Return the pattern of one character out of a nonempty set."""
     if len(members) == 1 and members.ranges[0][0]:
-        return Pattern(_spell(members.ranges[0][0]), False, _ATOM, 0)
+        return Pattern(_spell(members.ranges[0][0]))
     spelled = "".join(_spell_range(low, high) for low, high in members.ranges)
-    return Pattern(f"[{spelled}]", False, _ATOM, 0)
+    return Pattern(f"[{spelled}]")
 
 
 def sequence(first: Pattern, second: Pattern) -> Pattern:
@@ -48,7 +53,8 @@ def sequence(first: Pattern, second: Pattern) -> Pattern:
     if not second.text:
         return first
     text = _part(first) + _part(second)
-    return Pattern(text, False, _SEQUENCE, max(_part_depth(first), _part_depth(second)))
+    depth = max(_part_depth(first), _part_depth(second))
+    return Pattern(text, False, _SEQUENCE, depth, first.loops or second.loops)
 
 
 def either(first: Pattern, second: Pattern) -> Pattern:
@@ -58,15 +64,16 @@ def either(first: Pattern, second: Pattern) -> Pattern:
         longer = first if first.text else second
         return longer._replace(optional=optional)
     text = f"{first.text}|{second.text}"
-    return Pattern(text, optional, _ALTERNATION, max(first.depth, second.depth))
+    depth = max(first.depth, second.depth)
+    return Pattern(text, optional, _ALTERNATION, depth, first.loops or second.loops)
 
 
 def starred(item: Pattern) -> Pattern:
     """Return any number of copies."""
     if not item.text:
         return EMPTY_WORD
-    grouped = item.level != _ATOM
-    return Pattern(_grouped(item) + "*", False, _SEQUENCE, item.depth + grouped)
+    depth = item.depth + (item.level != _ATOM)
+    return Pattern(_grouped(item) + "*", False, _SEQUENCE, depth, loops=True)
 
 
 def whole(item: Pattern) -> str:
@@ -90,7 +97,7 @@ def text_budget(dfa: Dfa) -> int:
 def _part(item: Pattern) -> str:
     """Return the text of a pattern inside a sequence."""
     if item.optional:
-        return _grouped(item) + "?"
+        return f"(?:{item.text}|)" if item.loops else _grouped(item) + "?"
     return _grouped(item) if item.level == _ALTERNATION else item.text
 
 
