@@ -1,0 +1,97 @@
+"""The gated delta rule over a block of columns, without touching the state.
+
+A block returns records from which any accepted prefix of it can be folded into the state later,
+so a round that is dropped leaves nothing to undo.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+BLOCK_COLUMNS = 64
+"""Columns of one triangular solve; longer inputs go block after block."""
+
+
+class DeltaRecords(NamedTuple):
+    """What folding a prefix needs.
+
+    Shapes: keys float32[R, H, T, dk]; deltas float32[R, H, T, dv]; log_decay float32[R, H, T],
+            the decay of each column summed from the first; after the last column the state is
+            ``end`` float32[R, H, dk, dv].
+    """
+
+    keys: Tensor
+    deltas: Tensor
+    log_decay: Tensor
+    end: Tensor
+
+
+def gated_delta(
+    queries: Tensor, keys: Tensor, values: Tensor, decay: Tensor, beta: Tensor, state: Tensor
+) -> tuple[Tensor, DeltaRecords]:
+    """Return what every column reads from the state, and the records of the block.
+
+    Math:   S_t = e^{g_t} S_{t-1} + k_t d_tᵀ with d_t = β_t (v_t − e^{g_t} S_{t-1}ᵀ k_t), and
+            o_t = S_tᵀ q_t. With L_t = Σ_{i≤t} g_i the d of a block solve
+            (I + A) D = β (V − e^L K S_0), A_ti = β_t e^{L_t − L_i} k_t·k_i for i < t.
+            A column with g = 0 and β = 0 leaves the state as it is.
+    Shapes: queries and keys float32[R, H, T, dk]; values [R, H, T, dv]; decay (g ≤ 0) and beta
+            [R, H, T]; state [R, H, dk, dv]; the result [R, H, T, dv].
+    Effects: ``state`` is only read.
+    """
+    read, blocks = [], []
+    total = torch.zeros_like(decay[..., 0])
+    for first in range(0, queries.shape[2], BLOCK_COLUMNS):
+        part = slice(first, first + BLOCK_COLUMNS)
+        out, found = _block(
+            queries[:, :, part], keys[:, :, part], values[:, :, part],
+            decay[:, :, part], beta[:, :, part], state,
+        )  # fmt: skip
+        read.append(out)
+        blocks.append(found._replace(log_decay=found.log_decay + total[..., None]))
+        total = blocks[-1].log_decay[..., -1]
+        state = found.end
+    return torch.cat(read, dim=2), DeltaRecords(
+        torch.cat([b.keys for b in blocks], dim=2),
+        torch.cat([b.deltas for b in blocks], dim=2),
+        torch.cat([b.log_decay for b in blocks], dim=2),
+        state,
+    )
+
+
+def fold(state: Tensor, records: DeltaRecords, accepted: Tensor) -> Tensor:
+    """Return the state after the first ``accepted`` columns of a block.
+
+    Math:   S_n = e^{L_n} S_0 + Σ_{i<n} e^{L_n − L_i} k_i d_iᵀ.
+    Shapes: state float32[R, H, dk, dv], as the block read it; accepted int64[R], 0..T.
+    """
+    columns = records.keys.shape[2]
+    kept = torch.arange(columns, device=state.device) < accepted[:, None]
+    log_decay = functional.pad(records.log_decay, (1, 0))
+    reached = log_decay.gather(2, accepted[:, None, None].expand(-1, log_decay.shape[1], 1))
+    # A dropped column would need a positive exponent; it is cleared before the exponential.
+    weights = (reached - records.log_decay).masked_fill(~kept[:, None], -torch.inf).exp()
+    added = (records.keys * weights[..., None]).transpose(-1, -2) @ records.deltas
+    return state * reached[..., None].exp() + added
+
+
+def _block(
+    queries: Tensor, keys: Tensor, values: Tensor, decay: Tensor, beta: Tensor, state: Tensor
+) -> tuple[Tensor, DeltaRecords]:
+    columns = queries.shape[2]
+    log_decay = decay.cumsum(-1)
+    lower = torch.ones(columns, columns, dtype=torch.bool, device=queries.device).tril()
+    between = (log_decay[..., :, None] - log_decay[..., None, :]).masked_fill(~lower, -torch.inf)
+    between = between.exp()
+    start = log_decay[..., None].exp()
+    system = (beta[..., None] * between * (keys @ keys.transpose(-1, -2))).tril(-1)
+    wanted = beta[..., None] * (values - start * (keys @ state))
+    deltas = torch.linalg.solve_triangular(system, wanted, upper=False, unitriangular=True)
+    read = start * (queries @ state) + (between * (queries @ keys.transpose(-1, -2))) @ deltas
+    tail = (log_decay[..., -1:] - log_decay).exp()[..., None]
+    end = start[..., -1:, :] * state + (keys * tail).transpose(-1, -2) @ deltas
+    return read, DeltaRecords(keys, deltas, log_decay, end)
