@@ -10,6 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from ninfer.contract import (
     CommitDecision,
@@ -40,16 +41,18 @@ Drafter = Callable[[tuple[int, ...]], Sequence[int]]
 Fault = Callable[[str], None]
 
 
+@cache
 def hashed_logits(token_domain: int, seed: int = 0, spread: float = 6.0) -> Logits:
     """Return logits that look random and depend on the last four tokens."""
 
-    def logits(history: tuple[int, ...]) -> list[float]:
+    @cache
+    def recent_logits(recent: tuple[int, ...]) -> tuple[float, ...]:
         key = mix(seed)
-        for token in history[-4:]:
+        for token in recent:
             key = mix(key ^ token)
-        return [spread * (mix(key + t) >> 40) / 2.0**24 for t in range(token_domain)]
+        return tuple(spread * (mix(key + t) >> 40) / 2.0**24 for t in range(token_domain))
 
-    return logits
+    return lambda history: recent_logits(history[-4:])
 
 
 @dataclass(eq=False)

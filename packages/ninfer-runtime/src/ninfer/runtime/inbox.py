@@ -30,7 +30,8 @@ class Inbox:
         self._state = EngineState.OPEN
         self._reason = ""
         self._is_woken = False
-        self._changed = threading.Condition(threading.Lock())
+        # Re-entrant, like every lock that the release of a handle takes; see Outlet.
+        self._changed = threading.Condition(threading.RLock())
 
     @property
     def state(self) -> EngineState:

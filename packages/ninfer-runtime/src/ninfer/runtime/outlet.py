@@ -27,7 +27,9 @@ class Outlet:
         self._cancellation = cancellation
         cancellation.watch(wake)
         self._events: deque[StreamEvent] = deque()
-        self._ready = threading.Condition(threading.Lock())
+        # Re-entrant: a handle that dies in a reference cycle is released by the garbage collector,
+        # which may run on a thread that holds this very lock.
+        self._ready = threading.Condition(threading.RLock())
         self._listener: Listener | None = None
         self._result: GenerationResult | None = None
         self._error: NInferError | None = None

@@ -16,7 +16,8 @@ class Outstanding:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._taken = 0
-        self._lock = threading.Lock()
+        # Re-entrant, like every lock that the release of a handle takes; see Outlet.
+        self._lock = threading.RLock()
 
     @property
     def taken(self) -> int:
@@ -47,7 +48,8 @@ class Slot:
     def __init__(self, outstanding: Outstanding) -> None:
         self._outstanding = outstanding
         self._parties = {"worker", "consumer"}
-        self._lock = threading.Lock()
+        # Re-entrant, like every lock that the release of a handle takes; see Outlet.
+        self._lock = threading.RLock()
 
     def worker_done(self) -> None:
         """Say that the request has its terminal result."""

@@ -17,7 +17,8 @@ class Cancellation:
 
     def __init__(self) -> None:
         self._flag = threading.Event()
-        self._lock = threading.Lock()
+        # Re-entrant, like every lock that the release of a handle takes; see Outlet.
+        self._lock = threading.RLock()
         self._watchers: list[Callable[[], None]] = []
 
     def cancel(self) -> None:
