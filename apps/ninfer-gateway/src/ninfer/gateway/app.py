@@ -22,6 +22,8 @@ from ninfer.gateway.messages.routes import messages
 from ninfer.gateway.openai.errors import error_record
 from ninfer.gateway.openai.models import models
 from ninfer.gateway.options import ServerOptions
+from ninfer.gateway.responses.routes import responses
+from ninfer.gateway.responses.store import ResponseStore
 from ninfer.gateway.state import (
     Gateway,
     fields_of,
@@ -54,7 +56,8 @@ def create_app(engine: Engine, options: ServerOptions) -> App:
         silence_seconds=options.silence_seconds,
     )
     app.ctx.gateway = Gateway(service, options)
-    for blueprint in (health, models, chat, messages):
+    app.ctx.responses = ResponseStore(options.stored_responses, options.stored_bytes)
+    for blueprint in (health, models, chat, responses, messages):
         app.blueprint(blueprint)
     app.register_middleware(_authorize, "request")
     app.register_middleware(_label_response, "response")

@@ -18,5 +18,7 @@ class ServerOptions:
     api_key: str | None = None
     default_max_tokens: int = 8192
     max_body_bytes: int = 384 << 20
+    stored_responses: int = 1024
+    stored_bytes: int = 256 << 20
     silence_seconds: float = 5.0
     shutdown_seconds: float = 10.0

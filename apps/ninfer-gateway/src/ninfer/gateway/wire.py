@@ -58,7 +58,9 @@ def _field_error(text: str) -> WireError:
     fact, path = match["fact"], (match["path"] or "").lstrip(".")
     unknown = _UNKNOWN_FIELD.fullmatch(fact)
     if unknown is not None:
-        return WireError("unknown field", param=_join(path, unknown["name"]), code="unknown_field")
+        return WireError(
+            "unknown field", param=_join(path, unknown["name"]), code="unknown_parameter"
+        )
     missing = _MISSING_FIELD.fullmatch(fact)
     if missing is not None:
         param = _join(path, missing["name"])

@@ -7,7 +7,6 @@ from ninfer.contract import (
     ExecutionOptions,
     Message,
     PromptOptions,
-    ReasoningEffort,
     RequestOptions,
     Role,
     StopPolicy,
@@ -20,6 +19,7 @@ from ninfer.contract import (
 )
 from ninfer.gateway.chat.wire import UNSERVED, ChatMessage, ChatRequest, ContentPart, ToolChoiceItem
 from ninfer.gateway.constraint import content_constraint, response_format_constraint
+from ninfer.gateway.effort import reasoning_effort
 from ninfer.gateway.failure import Fields, WireError
 from ninfer.gateway.sampling import (
     STOP_STRING_LIMIT,
@@ -95,23 +95,12 @@ def _prompt(request: ChatRequest) -> ChatPrompt:
     messages = tuple(_message(i, message) for i, message in enumerate(request.messages))
     options = PromptOptions(
         enable_thinking=request.enable_thinking,
-        reasoning_effort=_effort(request.reasoning_effort),
+        reasoning_effort=reasoning_effort(request.reasoning_effort, "reasoning_effort"),
         preserve_thinking=request.preserve_thinking,
         chat_template_kwargs_json=raw_text(request.chat_template_kwargs),
         tools=_tools(request),
     )
     return ChatPrompt(messages, options)
-
-
-def _effort(word: str | None) -> ReasoningEffort | None:
-    if word is None:
-        return None
-    try:
-        return ReasoningEffort(word)
-    except ValueError:
-        known = ", ".join(effort.value for effort in ReasoningEffort)
-        fact = f"{word!r} is not one of {known}"
-        raise WireError(fact, param="reasoning_effort", code="invalid_value") from None
 
 
 def _message(index: int, message: ChatMessage) -> Message:

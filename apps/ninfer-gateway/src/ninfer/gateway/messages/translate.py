@@ -9,7 +9,6 @@ from ninfer.contract import (
     ExecutionOptions,
     OutputConstraint,
     PromptOptions,
-    ReasoningEffort,
     RequestOptions,
     StopPolicy,
     StopString,
@@ -19,6 +18,7 @@ from ninfer.contract import (
     ToolMode,
 )
 from ninfer.gateway.constraint import FieldConstraint, content_constraint
+from ninfer.gateway.effort import reasoning_effort
 from ninfer.gateway.failure import Fields, WireError
 from ninfer.gateway.messages.conversation import conversation
 from ninfer.gateway.messages.wire import UNSERVED, MessagesRequest
@@ -77,12 +77,13 @@ def prompt_of(request: MessagesRequest) -> ChatPrompt:
     """
     messages = conversation(request.system, request.messages)
     continues = bool(request.messages) and request.messages[-1].role == "assistant"
+    effort = request.output_config.effort if request.output_config else None
     options = PromptOptions(
         continuation=(
             Continuation.CONTINUE_FINAL_ASSISTANT if continues else Continuation.NEW_ASSISTANT_TURN
         ),
         enable_thinking=_enable_thinking(request, continues=continues),
-        reasoning_effort=_effort(request),
+        reasoning_effort=reasoning_effort(effort, "output_config.effort"),
         tools=tuple(_tools(request)),
     )
     return ChatPrompt(messages, options)
@@ -130,18 +131,6 @@ def _budget(request: MessagesRequest) -> int | None:
     if request.max_tokens is not None and budget >= request.max_tokens:
         raise WireError("must be less than max_tokens", param="thinking.budget_tokens")
     return budget
-
-
-def _effort(request: MessagesRequest) -> ReasoningEffort | None:
-    word = request.output_config.effort if request.output_config else None
-    if word is None:
-        return None
-    try:
-        return ReasoningEffort(word)
-    except ValueError:
-        known = ", ".join(effort.value for effort in ReasoningEffort)
-        fact = f"{word!r} is not one of {known}"
-        raise WireError(fact, param="output_config.effort") from None
 
 
 def _tools(request: MessagesRequest) -> list[ToolDeclaration]:

@@ -1,0 +1,1 @@
+"""OpenAI Responses: routes, wire records, translation, stored responses."""
