@@ -1,6 +1,6 @@
 """Owners of the grammar core's objects, shared with the matcher."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int32_t, uint32_t
 
 from ninfer.text._tvm_ffi cimport TVMFFIAny, TVMFFIObjectHandle
 from ninfer.text._xgrammar cimport MatcherMethods
@@ -14,9 +14,13 @@ cdef class TokenIndex:
     cdef bytes class_bytes
     cdef bytes permitted_bytes
     cdef bytes end_bytes
-    # Borrowed from the bytes objects above: class, mask of possible ids, mask of EOS ids.
+    cdef bytes partial_bytes
+    # Borrowed from the bytes objects above: class, mask of possible ids, the words of that mask
+    # that are not all ones, mask of EOS ids.
     cdef const unsigned char* classes
     cdef const uint32_t* permitted
+    cdef const int32_t* partial
+    cdef int partial_words
     cdef const uint32_t* ends
     # Words that hold EOS ids: first, and one past the last.
     cdef int ends_from

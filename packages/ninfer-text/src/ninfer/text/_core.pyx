@@ -6,6 +6,7 @@ Assumes: the pinned xgrammar; ``load`` checks every signature before anything is
 """
 
 import json
+import sys
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -246,6 +247,9 @@ cdef class TokenIndex:
         self.classes = <const unsigned char*> PyBytes_AS_STRING(self.class_bytes)
         self.permitted_bytes = words_of(self.class_bytes, bytes([TokenClass.TEXT, TokenClass.EOS]))
         self.permitted = <const uint32_t*> PyBytes_AS_STRING(self.permitted_bytes)
+        self.partial_bytes = partial_words(self.permitted_bytes)
+        self.partial = <const int32_t*> PyBytes_AS_STRING(self.partial_bytes)
+        self.partial_words = len(self.partial_bytes) // 4
         self.end_bytes = words_of(self.class_bytes, bytes([TokenClass.EOS]))
         self.ends = <const uint32_t*> PyBytes_AS_STRING(self.end_bytes)
         self.ends_from = min(self.eos_ids) // 32
@@ -298,6 +302,12 @@ cdef bytes words_of(bytes classes, bytes kinds):
         if kind[token] in kinds:
             bits[token >> 3] |= <unsigned char> (1 << (token & 7))
     return bytes(packed)
+
+
+cdef bytes partial_words(bytes permitted):
+    cdef const uint32_t* words = <const uint32_t*> PyBytes_AS_STRING(permitted)
+    numbers = [n for n in range(len(permitted) // 4) if words[n] != 0xFFFFFFFF]
+    return b"".join(n.to_bytes(4, sys.byteorder) for n in numbers)
 
 
 cdef TVMFFIAny array_of_bytes(list pieces) except *:

@@ -237,6 +237,8 @@ cdef class Matcher:
         row.drafts = <int> count
         row.matcher = self.handle
         row.permitted = self.index.permitted
+        row.partial = self.index.partial
+        row.partial_words = self.index.partial_words
         row.ends = self.index.ends
         row.ends_from = self.index.ends_from
         row.ends_to = self.index.ends_to

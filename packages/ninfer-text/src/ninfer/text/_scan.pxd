@@ -4,7 +4,7 @@ Implements: the loop of specification 8.1.
 Assumes: ``ends`` holds every EOS id of the domain, ``permitted`` every id that may ever occur.
 """
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
@@ -30,6 +30,8 @@ ctypedef struct Row:
     # One matcher's share of a round: inputs, then what the loop found.
     TVMFFIAny matcher
     const uint32_t* permitted
+    const int32_t* partial
+    int partial_words
     const uint32_t* ends
     int ends_from
     int ends_to
@@ -112,7 +114,8 @@ cdef inline bint fill_position(const MatcherMethods* methods, Row* row, int posi
         return False
     if not close_early_ends(methods, row, words):
         return False
-    if not restrict(words, row.permitted, row.words):
+    restrict(row, words)
+    if not any_bit(words, row.words):
         row.dead_ends |= (<uint64_t> 1) << position
         hold_place(row, position)
     row.filled += 1
@@ -140,14 +143,27 @@ cdef inline bint close_early_ends(
     return True
 
 
-cdef inline bint restrict(uint32_t* words, const uint32_t* permitted, int64_t count) noexcept nogil:
-    # One pass keeps control ids and the bits at and above V out whatever the core offers.
-    cdef uint32_t any_bit = 0
+cdef inline void restrict(const Row* row, uint32_t* words) noexcept nogil:
+    # Control ids and the bits at and above V stay out whatever the core offers.
+    cdef int entry
+    for entry in range(row.partial_words):
+        words[row.partial[entry]] &= row.permitted[row.partial[entry]]
+
+
+cdef inline bint any_bit(const uint32_t* words, int64_t count) noexcept nogil:
+    # Blocks keep the compiler's vector loop; most masks have a bit in the first one.
+    cdef uint32_t bits = 0
+    cdef int64_t start = 0
     cdef int64_t number
-    for number in range(count):
-        words[number] &= permitted[number]
-        any_bit |= words[number]
-    return any_bit != 0
+    while start + 64 <= count:
+        for number in range(start, start + 64):
+            bits |= words[number]
+        if bits != 0:
+            return True
+        start += 64
+    for number in range(start, count):
+        bits |= words[number]
+    return bits != 0
 
 
 cdef inline void hold_place(Row* row, int position) noexcept nogil:
