@@ -175,3 +175,19 @@ def test_text_that_only_began_like_a_call_is_not_published_twice():
     transcript, report = continue_(small_frontend(), "say <tool", "box> it", tools=(PING,))
     assert transcript.content == "box> it"
     assert report.branch is ConstraintBranch.CONTENT
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix", "branch"),
+    [
+        ('{"a":', "1}", ConstraintBranch.CONTENT),
+        ("<tool_", "call>\n<function=ping>\n</function>\n</tool_call>", ConstraintBranch.TOOLS),
+    ],
+)
+def test_the_branch_of_json_beside_tools_is_decided_by_the_prefix(text, suffix, branch):
+    transcript, report = continue_(
+        small_frontend(), text, suffix, tools=(PING,), constraint=OutputConstraint.json_object()
+    )
+    assert report.branch is branch
+    assert report.terminated
+    assert transcript.content == ("1}" if branch is ConstraintBranch.CONTENT else "")

@@ -270,6 +270,13 @@ def test_calls_in_the_history_must_be_calls(message):
         small_frontend().prepare(ChatPrompt((Message(Role.USER, "a"), message)))
 
 
+@pytest.mark.parametrize("source", [QWEN_STYLE, PLAIN_STYLE, bundled_template()])
+def test_a_developer_speaks_as_the_system_where_the_template_knows_only_that(source):
+    messages = (Message(Role.DEVELOPER, "be brief"), Message(Role.USER, "hi"))
+    text = rendered(small_frontend(source), ChatPrompt(messages))
+    assert text.startswith("<|im_start|>system\nbe brief<|im_end|>\n")
+
+
 def test_a_conversation_needs_a_message():
     with pytest.raises(InvalidPrompt, match="no messages"):
         small_frontend().prepare(ChatPrompt(()))

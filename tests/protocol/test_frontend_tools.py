@@ -316,6 +316,15 @@ def test_events_do_not_depend_on_how_the_stream_is_cut_into_rounds(sizes, choice
     assert drive(open_(choice), tokens, sizes) == drive(open_(choice), tokens)
 
 
+@pytest.mark.parametrize("choice", [BOUND, FREE])
+def test_every_cut_in_two_publishes_the_same_calls(choice):
+    text = "ok\n\n" + call("lookup", ("city", "上海")) + "\n" + call("ping")
+    tokens = [*encode(text), EOS]
+    expected = drive(open_(choice), tokens)
+    for cut in range(1, len(tokens)):
+        assert drive(open_(choice), tokens, [cut, len(tokens)]) == expected
+
+
 def test_many_calls_in_one_round_stay_apart():
     text = call("ping") + "\n" + call("ping") + "\n" + call("lookup", ("city", "a"))
     tokens = [*encode(text), EOS]

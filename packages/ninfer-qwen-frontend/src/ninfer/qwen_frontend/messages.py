@@ -28,14 +28,18 @@ _OWNED_NAMES = ("messages", "tools", "add_generation_prompt", "bos_token", "eos_
 _EFFORTS = tuple(ReasoningEffort)
 
 
-def template_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def template_messages(messages: Sequence[Message], template: ChatTemplate) -> list[dict[str, Any]]:
     """Return the conversation as plain values.
 
+    A template that does not know developers is given their messages as system messages.
     Raises: InvalidPrompt — there is no message, or a call's arguments are not a JSON object.
     """
     if not messages:
         raise InvalidPrompt("there are no messages", location=OptionPath("prompt.messages"))
-    return [_message(index, message) for index, message in enumerate(messages)]
+    roles = {role: role.value for role in Role}
+    if not template.mentions(Role.DEVELOPER.value):
+        roles[Role.DEVELOPER] = Role.SYSTEM.value
+    return [_message(i, message, roles[message.role]) for i, message in enumerate(messages)]
 
 
 def template_tools(tools: Sequence[ToolDeclaration]) -> list[Any] | None:
@@ -116,8 +120,8 @@ def _kwargs(text: str | None) -> dict[str, Any]:
     return value
 
 
-def _message(index: int, message: Message) -> dict[str, Any]:
-    value: dict[str, Any] = {"role": message.role.value, "content": message.content}
+def _message(index: int, message: Message, role: str) -> dict[str, Any]:
+    value: dict[str, Any] = {"role": role, "content": message.content}
     if message.reasoning is not None:
         value["reasoning_content"] = message.reasoning
     if message.tool_calls:

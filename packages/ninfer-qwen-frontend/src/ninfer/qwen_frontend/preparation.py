@@ -178,7 +178,7 @@ def _render(
     variables: Mapping[str, Any],
     generate: bool,
 ) -> str:
-    given = {"messages": template_messages(messages), "add_generation_prompt": generate}
+    given = {"messages": template_messages(messages, template), "add_generation_prompt": generate}
     return template.render({**variables, **given})
 
 
