@@ -42,7 +42,7 @@ def engine():
 @pytest.fixture(scope="module")
 def services(engine):
     @contextmanager
-    def open_shared(model, options):
+    def open_shared(model, options, **_):
         assert model is None
         yield engine
 

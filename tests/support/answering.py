@@ -134,7 +134,7 @@ def opening(script: str | Callable[[str], str], **program: object):
     """Return what the command line opens engines with; it opens a scripted one."""
 
     @contextmanager
-    def open_engine(model: Path | None, options: EngineOptions) -> Iterator[Engine]:
+    def open_engine(model: Path | None, options: EngineOptions, **_) -> Iterator[Engine]:
         with scripted_engine(script, options, **program) as engine:
             yield engine
 

@@ -11,29 +11,40 @@ from typing import TYPE_CHECKING
 from ninfer.contract import EngineOptions
 
 if TYPE_CHECKING:
-    from ninfer.runtime import Engine
+    from ninfer.runtime import Engine, RequestLog
     from ninfer.runtime.loading.progress import Progress
 
 
 @contextmanager
-def open_engine(model: Path | None, options: EngineOptions) -> Iterator[Engine]:
-    """Open an engine for the length of a ``with`` block.
-
-    Raises: ModelError — the model cannot be found, read or served.
-    """
+def open_engine(
+    model: Path | None,
+    options: EngineOptions,
+    *,
+    device: str | None = None,
+    chat_template: str | None = None,
+    warm_up: bool = True,
+    log: RequestLog | None = None,
+) -> Iterator[Engine]:
+    """Implements ``ninfer.gateway.opening.OpenEngine``."""
     from ninfer.runtime import open_engine as open_runtime
 
-    with load_progress() as progress:
-        engine = open_runtime(model, options, progress=progress)
-    try:
+    with _load_progress() as progress:
+        engine = open_runtime(
+            model,
+            options,
+            device=device,
+            chat_template=chat_template,
+            warm_up=warm_up,
+            progress=progress,
+            log=log,
+        )
+    with engine:
         yield engine
-    finally:
-        engine.close()
 
 
 @contextmanager
-def load_progress() -> Iterator[Progress | None]:
-    """Show a load on stderr, if that is a terminal; only then is the bar's library imported."""
+def _load_progress() -> Iterator[Progress | None]:
+    # Only a terminal sees a bar, and only then is its library imported.
     if not sys.stderr.isatty():
         yield None
         return

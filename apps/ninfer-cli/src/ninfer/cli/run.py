@@ -40,6 +40,16 @@ def run(
             show_default=False,
         ),
     ] = None,
+    chat_template: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Template instead of the model's own.", show_default=False
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(help="Torch device; default: CUDA where there is one.", show_default=False),
+    ] = None,
     max_new: Annotated[int, typer.Option(min=0, help="Most tokens to generate.")] = 128,
     max_context: Annotated[int, typer.Option(min=1, help="Tokens of prompt and answer.")] = 2048,
     grammar_file: flags.GrammarFile = None,
@@ -109,7 +119,15 @@ def run(
         stop=_stops(stop or [], stop_token_id or []),
         phase_timings=True,
     )
-    with invocation.services.open_engine(model, EngineOptions(max_context=max_context)) as engine:
+    template = flags.read_text("--chat-template", chat_template) if chat_template else None
+    opened = invocation.services.open_engine(
+        model,
+        EngineOptions(max_context=max_context),
+        device=device,
+        chat_template=template,
+        warm_up=False,
+    )
+    with opened as engine:
         return publish(engine.submit(engine.prepare(chat), options), as_json=json)
 
 

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ninfer.contract import EngineOptions
-
 if TYPE_CHECKING:
-    from ninfer.runtime import Engine
-
-    OpenEngine = Callable[[Path | None, EngineOptions], AbstractContextManager[Engine]]
+    from ninfer.gateway.opening import OpenEngine
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Where a command gets its engine from: a model path and options to an open engine."""
+    """Where a command gets its engine from."""
 
     open_engine: OpenEngine
 

@@ -13,7 +13,9 @@ from sanic.response import BaseHTTPResponse, HTTPResponse
 
 from ninfer.contract import IntegrityError, NInferError
 from ninfer.gateway.chat.routes import chat
-from ninfer.gateway.failure import Failure, WireError, describe
+from ninfer.gateway.cors import allow_origin, answer_preflight
+from ninfer.gateway.exposition import metrics
+from ninfer.gateway.failure import Failure, WireError
 from ninfer.gateway.generation import GenerationService
 from ninfer.gateway.health import health
 from ninfer.gateway.messages.errors import anthropic_status
@@ -26,7 +28,7 @@ from ninfer.gateway.responses.routes import responses
 from ninfer.gateway.responses.store import ResponseStore
 from ninfer.gateway.state import (
     Gateway,
-    fields_of,
+    failure_of,
     gateway_of,
     json_response,
     request_id_of,
@@ -57,10 +59,12 @@ def create_app(engine: Engine, options: ServerOptions) -> App:
     )
     app.ctx.gateway = Gateway(service, options)
     app.ctx.responses = ResponseStore(options.stored_responses, options.stored_bytes)
-    for blueprint in (health, models, chat, responses, messages):
+    for blueprint in (health, metrics, models, chat, responses, messages):
         app.blueprint(blueprint)
+    app.register_middleware(answer_preflight, "request")
     app.register_middleware(_authorize, "request")
     app.register_middleware(_label_response, "response")
+    app.register_middleware(allow_origin, "response")
     app.exception(Exception)(_fail)
     return app
 
@@ -96,4 +100,4 @@ def _failure(request: Request, error: Exception) -> Failure:
     if isinstance(error, SanicException):
         status = error.status_code or 500
         return Failure(status, _CODES.get(status), str(error))
-    return describe(error, fields_of(request))
+    return failure_of(request, error)

@@ -5,45 +5,57 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, closing
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ninfer.contract import EngineOptions, ModelError
+from ninfer.gateway.opening import OpenEngine, open_quietly
 from ninfer.gateway.options import ServerOptions
-
-if TYPE_CHECKING:
-    from ninfer.runtime import Engine
-
-    OpenEngine = Callable[[Path | None, EngineOptions], AbstractContextManager[Engine]]
 
 STATUS_BAD_INPUT = 2
 
 
+class FlagError(Exception):
+    """A flag that cannot be used; the message is ``--flag: fact``."""
+
+
 def main() -> None:
     """Serve until signalled and exit: 0, or 2 when an option, the model or the address is bad."""
-    sys.exit(run_gateway(sys.argv[1:], _open_engine))
+    sys.exit(run_gateway(sys.argv[1:], open_quietly))
 
 
 def run_gateway(arguments: Sequence[str], open_engine: OpenEngine) -> int:
     """Serve until signalled and return the exit status."""
     flags = parser().parse_args(arguments)
     try:
-        options = _engine_options(flags)
-    except ValueError as error:
-        name, _, fact = str(error).partition(": ")
-        return _refuse(f"--{name.replace('_', '-')}", fact)
-    from ninfer.gateway.server import serve_until_signalled
-
-    try:
-        with open_engine(flags.model, options) as engine:
-            asyncio.run(serve_until_signalled(engine, _server_options(flags)))
-    except ModelError as error:
-        return _refuse("--model", str(error))
-    except OSError as error:
-        return _refuse(f"--host {flags.host} --port {flags.port}", error.strerror or str(error))
+        _serve(flags, open_engine)
+    except (FlagError, ModelError) as error:
+        place = "--model: " if isinstance(error, ModelError) else ""
+        sys.stderr.write(f"error: {place}{error}\n")
+        return STATUS_BAD_INPUT
     return 0
+
+
+def _serve(flags: argparse.Namespace, open_engine: OpenEngine) -> None:
+    options, server = _engine_options(flags), _server_options(flags)
+    template = _read(flags.chat_template) if flags.chat_template else None
+    from ninfer.gateway.server import serve_until_signalled
+    from ninfer.runtime import JsonLinesLog
+
+    log = None
+    if flags.request_log_jsonl is not None:
+        try:
+            log = JsonLinesLog(flags.request_log_jsonl)
+        except OSError as error:
+            raise FlagError(f"--request-log-jsonl {error.filename}: {error.strerror}") from None
+        log.server_start(server.public_facts())
+    opened = open_engine(flags.model, options, device=flags.device, chat_template=template, log=log)
+    with opened as engine:
+        try:
+            asyncio.run(serve_until_signalled(engine, server))
+        except OSError as error:
+            place = f"--host {flags.host} --port {flags.port}"
+            raise FlagError(f"{place}: {error.strerror or error}") from None
 
 
 def parser() -> argparse.ArgumentParser:
@@ -58,40 +70,44 @@ def parser() -> argparse.ArgumentParser:
     add = flags.add_argument
     add("--model", type=Path, help="GGUF file or checkpoint folder; without it the embedded model")
     add("--model-id", default=server.model_id, help="public name of the model")
+    add("--chat-template", type=Path, help="template file instead of the model's own")
+    add("--device", help="torch device; without it CUDA where there is one")
     add("--host", default=server.host, help="address to listen on")
     add("--port", type=int, default=server.port, help="0 takes a free one")
     add("--api-key", help="what every client must send")
+    add("--cors-origin", help="the origin whose pages may call, or *")
     add("--max-context", type=int, default=8192, help="tokens of prompt and answer")
+    add("--kv-capacity", type=int, help="tokens of all requests; without it every row's context")
+    add("--prefill-chunk", type=int, default=engine.prefill_chunk, help="prompt tokens at once")
     add("--max-concurrency", type=int, default=4, help="requests at once, 1 to 8")
     add("--max-pending-requests", type=int, default=engine.max_pending_requests, help="that wait")
     add("--pending-timeout-ms", type=int, default=engine.pending_timeout_ms, help="longest wait")
+    add("--grammar-cache-bytes", type=int, default=engine.grammar_cache_bytes, help="kept grammars")
     add(
-        "--default-max-tokens",
-        type=int,
-        default=server.default_max_tokens,
-        help="answer length where a request names none",
+        "--default-max-tokens", type=int, default=server.default_max_tokens, help="if none is named"
     )
+    add("--max-body-bytes", type=int, default=server.max_body_bytes, help="largest request")
+    add("--response-store-records", type=int, default=server.stored_responses, help="kept at most")
+    add("--response-store-bytes", type=int, default=server.stored_bytes, help="kept at most")
+    add("--request-log-jsonl", type=Path, help="file to append request events to; no prompt text")
     return flags
 
 
-def _refuse(place: str, fact: str) -> int:
-    sys.stderr.write(f"error: {place}: {fact}\n")
-    return STATUS_BAD_INPUT
-
-
-def _open_engine(model: Path | None, options: EngineOptions) -> AbstractContextManager[Engine]:
-    from ninfer.runtime import open_engine
-
-    return closing(open_engine(model, options))
-
-
 def _engine_options(flags: argparse.Namespace) -> EngineOptions:
-    return EngineOptions(
-        max_context=flags.max_context,
-        max_concurrency=flags.max_concurrency,
-        max_pending_requests=flags.max_pending_requests,
-        pending_timeout_ms=flags.pending_timeout_ms,
-    )
+    try:
+        return EngineOptions(
+            max_context=flags.max_context,
+            kv_tokens=flags.kv_capacity,
+            prefill_chunk=flags.prefill_chunk,
+            max_concurrency=flags.max_concurrency,
+            max_pending_requests=flags.max_pending_requests,
+            pending_timeout_ms=flags.pending_timeout_ms,
+            grammar_cache_bytes=flags.grammar_cache_bytes,
+        )
+    except ValueError as error:
+        name, _, fact = str(error).partition(": ")
+        flag = {"kv_tokens": "kv-capacity"}.get(name, name.replace("_", "-"))
+        raise FlagError(f"--{flag}: {fact}") from None
 
 
 def _server_options(flags: argparse.Namespace) -> ServerOptions:
@@ -100,5 +116,18 @@ def _server_options(flags: argparse.Namespace) -> ServerOptions:
         port=flags.port,
         model_id=flags.model_id,
         api_key=flags.api_key,
+        cors_origin=flags.cors_origin,
         default_max_tokens=flags.default_max_tokens,
+        max_body_bytes=flags.max_body_bytes,
+        stored_responses=flags.response_store_records,
+        stored_bytes=flags.response_store_bytes,
     )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise FlagError(f"--chat-template {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise FlagError(f"--chat-template {path}: byte {error.start} is not UTF-8") from None

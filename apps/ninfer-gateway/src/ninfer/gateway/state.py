@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from sanic import Request
 from sanic.response import HTTPResponse
 
-from ninfer.gateway.failure import Fields, WireError
+from ninfer.gateway.failure import Failure, Fields, WireError, describe
 from ninfer.gateway.generation import GenerationService
 from ninfer.gateway.options import ServerOptions
 from ninfer.gateway.wire import write_body
+from ninfer.runtime import Metric, MetricKind
+
+
+@dataclass(slots=True)
+class ServerCounts:
+    """What the server counts itself; only the event loop changes it."""
+
+    response_failures: int = 0
+
+    def families(self) -> list[Metric]:
+        """Return the metric families."""
+        description = "Replies that failed on the server's side."
+        samples = (((), float(self.response_failures)),)
+        kind = MetricKind.COUNTER
+        return [Metric("ninfer_response_failures_total", kind, description, samples)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +36,7 @@ class Gateway:
 
     service: GenerationService
     options: ServerOptions
+    counts: ServerCounts = field(default_factory=ServerCounts)
 
     def require_model(self, name: str) -> None:
         """Check that a request names the served model.
@@ -57,3 +73,11 @@ def remember_fields(request: Request, fields: Fields) -> None:
 def fields_of(request: Request) -> Fields:
     """Return how a request's errors name its fields."""
     return cast(Fields, getattr(request.ctx, "fields", Fields()))
+
+
+def failure_of(request: Request, error: Exception) -> Failure:
+    """Return what to tell the client about an error, and count it if it is the server's."""
+    failure = describe(error, fields_of(request))
+    if failure.status >= 500:
+        gateway_of(request).counts.response_failures += 1
+    return failure

@@ -11,11 +11,10 @@ from ninfer.contract import NInferError, OutputDelta
 from ninfer.gateway.chat.replies import ChatReply
 from ninfer.gateway.chat.translate import translate
 from ninfer.gateway.chat.wire import ChatRequest
-from ninfer.gateway.failure import describe
 from ninfer.gateway.generation import admitted, collected
 from ninfer.gateway.openai.errors import error_record
 from ninfer.gateway.sse import EventStream
-from ninfer.gateway.state import fields_of, gateway_of, json_response, remember_fields
+from ninfer.gateway.state import failure_of, gateway_of, json_response, remember_fields
 from ninfer.gateway.wire import read_body
 from ninfer.runtime import GenerationEnd, StreamEvent
 
@@ -59,7 +58,7 @@ async def _stream(
             elif isinstance(event, GenerationEnd):
                 await _finish(stream, reply, event, include_usage=include_usage)
     except NInferError as error:
-        await stream.send(error_record(describe(error, fields_of(request))))
+        await stream.send(error_record(failure_of(request, error)))
     await stream.close()
 
 

@@ -9,7 +9,7 @@ from sanic import Blueprint, Request
 from sanic.response import HTTPResponse
 
 from ninfer.contract import NInferError, OutputDelta
-from ninfer.gateway.failure import Fields, WireError, describe
+from ninfer.gateway.failure import Fields, WireError
 from ninfer.gateway.generation import admitted, collected
 from ninfer.gateway.messages.errors import error_record
 from ninfer.gateway.messages.replies import aggregate, message_head
@@ -18,7 +18,7 @@ from ninfer.gateway.messages.translate import prompt_of, translate
 from ninfer.gateway.messages.wire import MessagesRequest
 from ninfer.gateway.sse import EventStream
 from ninfer.gateway.state import (
-    fields_of,
+    failure_of,
     gateway_of,
     json_response,
     remember_fields,
@@ -78,6 +78,6 @@ async def _stream(
             elif isinstance(event, GenerationEnd):
                 await sender.finish(event.result)
     except NInferError as error:
-        failure = describe(error, fields_of(request))
+        failure = failure_of(request, error)
         await stream.send(error_record(failure, request_id_of(request)), event="error")
     await stream.close()

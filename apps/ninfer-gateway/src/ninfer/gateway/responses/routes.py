@@ -10,7 +10,7 @@ from sanic import Blueprint, Request
 from sanic.response import HTTPResponse
 
 from ninfer.contract import GenerationResult, NInferError, OutputDelta
-from ninfer.gateway.failure import Fields, WireError, describe
+from ninfer.gateway.failure import Fields, WireError
 from ninfer.gateway.generation import admitted, collected
 from ninfer.gateway.responses.replies import ResponseReply, echoed
 from ninfer.gateway.responses.store import ResponseStore, StoredResponse
@@ -18,7 +18,7 @@ from ninfer.gateway.responses.stream import ResponseStream
 from ninfer.gateway.responses.translate import prompt_of, translate
 from ninfer.gateway.responses.wire import ContentPart, InputItem, ResponsesRequest
 from ninfer.gateway.sse import EventStream
-from ninfer.gateway.state import fields_of, gateway_of, json_response, remember_fields
+from ninfer.gateway.state import failure_of, gateway_of, json_response, remember_fields
 from ninfer.gateway.wire import read_body
 from ninfer.runtime import GenerationEnd, StreamEvent
 
@@ -166,5 +166,5 @@ async def _stream(
             elif isinstance(event, GenerationEnd):
                 await sender.finish(event.result, finish(event.result))
     except NInferError as error:
-        await sender.fail(describe(error, fields_of(request)))
+        await sender.fail(failure_of(request, error))
     await stream.close()
