@@ -5,16 +5,18 @@ Knows nothing of sequences, sampling or masks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ninfer.runtime.models.attention import attend
 from ninfer.runtime.models.config import DecoderConfig
-from ninfer.runtime.models.forward_batch import ForwardBatch, RowPlan
+from ninfer.runtime.models.forward_batch import ForwardBatch
 from ninfer.runtime.models.kv_pool import KvPool
 from ninfer.runtime.models.linear import Linear, LinearStrategy
+from ninfer.runtime.models.norm import prepare_norm
 from ninfer.runtime.models.rope import Rotation, rotate
 from ninfer.runtime.models.weights import LayerWeights, Projection, WeightReader
 
@@ -44,7 +46,7 @@ class Decoder:
         for index in range(config.layers):
             self._layers.append(_Block(config, weights.layer(index), strategy))
             loaded(index + 1)
-        self._norm = weights.norm()
+        self._norm = prepare_norm(weights.norm(), config.norm_eps)
         self._head = strategy.prepare(weights.head())
         self._rotation = Rotation(config.rope, device, dtype)
 
@@ -61,9 +63,9 @@ class Decoder:
         """
         x = self._embedding[batch.token_ids]
         rotation = self._rotation.at(batch.positions)
-        for index, block in enumerate(self._layers):
-            x = block(x, rotation, batch, pool, index)
-        return functional.rms_norm(x, (self.config.hidden,), self._norm, self.config.norm_eps)
+        for block, keys, values in zip(self._layers, pool.keys, pool.values, strict=True):
+            x = block(x, rotation, batch, keys, values)
+        return self._norm(x)
 
     @torch.inference_mode()
     def logits(self, hidden: Tensor) -> Tensor:
@@ -81,11 +83,11 @@ class _Block:
             return strategy.prepare(projection.weight, projection.bias)
 
         self._config = config
-        self._input_norm = weights.input_norm
+        self._input_norm = prepare_norm(weights.input_norm, config.norm_eps)
         self._qkv = prepare(weights.qkv)
         self._head_norm = weights.head_norm
         self._output = prepare(weights.output)
-        self._mlp_norm = weights.mlp_norm
+        self._mlp_norm = prepare_norm(weights.mlp_norm, config.norm_eps)
         self._gate_up = prepare(weights.gate_up)
         self._down = prepare(weights.down)
 
@@ -94,40 +96,18 @@ class _Block:
         x: Tensor,
         rotation: tuple[Tensor, Tensor],
         batch: ForwardBatch,
-        pool: KvPool,
-        layer: int,
+        keys: Tensor,
+        values: Tensor,
     ) -> Tensor:
         c = self._config
-        normed = functional.rms_norm(x, (c.hidden,), self._input_norm, c.norm_eps)
-        qkv = self._qkv(normed).view(-1, c.heads + 2 * c.kv_heads, c.head_dim)
+        qkv = self._qkv(self._input_norm(x)).view(-1, c.heads + 2 * c.kv_heads, c.head_dim)
         qk = qkv[:, : c.heads + c.kv_heads]
         if self._head_norm is not None:
             qk = functional.rms_norm(qk, (c.head_dim,), eps=c.norm_eps) * self._head_norm
         qk = rotate(qk, *rotation)
-        pool.write(layer, batch.slots, qk[:, c.heads :], qkv[:, c.heads + c.kv_heads :])
-        attended = attend(qk[:, : c.heads], pool.keys[layer], pool.values[layer], batch.rows)
-        x = x + self._output(attended)
-        normed = functional.rms_norm(x, (c.hidden,), self._mlp_norm, c.norm_eps)
-        gate, up = self._gate_up(normed).chunk(2, dim=-1)
-        return x + self._down(functional.silu(gate) * up)
-
-
-def attend(queries: Tensor, keys: Tensor, values: Tensor, rows: Sequence[RowPlan]) -> Tensor:
-    """Return what every column attends to, [N, heads · head_dim].
-
-    Math:   softmax(q kᵀ / √head_dim) v over the row's tokens up to the column's own; query heads
-            share keys in groups of heads / kv_heads.
-    Shapes: queries [N, heads, head_dim]; keys, values [slots, kv_heads, head_dim] of one layer.
-    """
-    parts = []
-    for row in rows:
-        q = queries[row.first : row.first + row.columns].transpose(0, 1)
-        out = functional.scaled_dot_product_attention(
-            q.unsqueeze(0),
-            row.read(keys).unsqueeze(0),
-            row.read(values).unsqueeze(0),
-            attn_mask=row.mask,
-            enable_gqa=True,
-        )
-        parts.append(out[0].transpose(0, 1).reshape(row.columns, -1))
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+        keys.index_copy_(0, batch.slots, qk[:, c.heads :])
+        values.index_copy_(0, batch.slots, qkv[:, c.heads + c.kv_heads :])
+        attended = attend(qk[:, : c.heads], keys, values, batch.rows)
+        x = self._output.added_to(x, attended)
+        gate, up = self._gate_up(self._mlp_norm(x)).chunk(2, dim=-1)
+        return self._down.added_to(x, functional.silu(gate) * up)

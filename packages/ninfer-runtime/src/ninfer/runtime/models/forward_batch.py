@@ -37,12 +37,15 @@ class RowPlan(NamedTuple):
     mask: Tensor | None
 
     def read(self, pool: Tensor) -> Tensor:
-        """Return one layer's keys or values of this row, [kv_heads, length, head_dim]."""
+        """Return one layer's keys or values of this row, [1, kv_heads, length, head_dim]."""
+        _, kv_heads, head_dim = pool.shape
+        token, head, number = pool.stride()
         if self.run_begin is not None:
-            rows = pool[self.run_begin : self.run_begin + self.length]
-        else:
-            rows = pool.index_select(0, self.gather)  # type: ignore[arg-type]
-        return rows.transpose(0, 1)
+            # One view instead of a slice, a transposition and a new axis: rows pay it every layer.
+            shape, strides = (1, kv_heads, self.length, head_dim), (0, head, token, number)
+            return pool.as_strided(shape, strides, pool.storage_offset() + self.run_begin * token)
+        gathered = pool.index_select(0, self.gather)  # type: ignore[arg-type]
+        return gathered.transpose(0, 1).unsqueeze(0)
 
 
 class ForwardBatch(NamedTuple):

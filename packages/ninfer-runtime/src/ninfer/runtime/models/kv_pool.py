@@ -45,11 +45,6 @@ class KvPool:
         """Return the bytes of one slot over all layers."""
         return 2 * self.keys[:, 0].nbytes
 
-    def write(self, layer: int, slots: Tensor, keys: Tensor, values: Tensor) -> None:
-        """Store keys and values [N, kv_heads, head_dim] of one layer at slots int64[N]."""
-        self.keys[layer].index_copy_(0, slots, keys)
-        self.values[layer].index_copy_(0, slots, values)
-
     def copy(self, source: Tensor, target: Tensor) -> None:
         """Copy slots of every layer; source and target int64[N] share no slot."""
         source, target = source.to(self.device), target.to(self.device)

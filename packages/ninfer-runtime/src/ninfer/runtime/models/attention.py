@@ -1,0 +1,33 @@
+"""Attention of new columns over the pages of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ninfer.runtime.models.forward_batch import RowPlan
+
+
+def attend(queries: Tensor, keys: Tensor, values: Tensor, rows: Sequence[RowPlan]) -> Tensor:
+    """Return what every column attends to, [N, heads · head_dim].
+
+    Math:   softmax(q kᵀ / √head_dim) v over the row's tokens up to the column's own; query heads
+            share keys in groups of heads / kv_heads.
+    Shapes: queries [N, heads, head_dim]; keys, values [slots, kv_heads, head_dim] of one layer.
+    """
+    by_row = torch.split(queries, [row.columns for row in rows])
+    parts = []
+    for row, q in zip(rows, by_row, strict=True):
+        out = functional.scaled_dot_product_attention(
+            q.transpose(0, 1).unsqueeze(0),
+            row.read(keys),
+            row.read(values),
+            attn_mask=row.mask,
+            enable_gqa=True,
+        )
+        parts.append(out.transpose(1, 2))
+    attended = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+    return attended.reshape(queries.shape[0], -1)
