@@ -25,6 +25,7 @@ from ninfer.text.grammar import (
 from ninfer.text.json_source import write_json
 from ninfer.text.schema import strings
 from ninfer.text.schema.formula import FALSE, Formula
+from ninfer.text.schema.keys import is_plain, other_key
 from ninfer.text.schema.reduction import Reduction
 from ninfer.text.schema.rules import Rules
 from ninfer.text.schema.scalars import key_automaton, string_nodes
@@ -106,12 +107,14 @@ class Members:
 
     def _unknown(self, members: KeyClass, named: frozenset[str]) -> Node:
         """Return a member of a class, its name none of the known ones."""
-        known = frozenset(self.shape.fields) | named
+        known = {**self.shape.fields, **dict.fromkeys(named)}
         value = self.value(members.formula)
         if members.keys == ANY_STRING and not known:
             key = next(string_nodes(members.keys, self.context.oracle))
+        elif members.keys == ANY_STRING and all(map(is_plain, known)):
+            key = other_key(known, self.rules)
         else:
-            key = Automaton(key_automaton(members.keys, known, self.context.oracle))
+            key = Automaton(key_automaton(members.keys, frozenset(known), self.context.oracle))
         return concatenation(self.rules.named(key), Literal(self.spelling.colon), value)
 
     def _plain(self) -> Node:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -42,6 +42,11 @@ class Rules:
     def define(self, name: Reference, body: Node) -> None:
         """Give a reserved name its body."""
         self.bodies[name.rule] = body
+
+    def share(self, shared: Mapping[str, Node]) -> None:
+        """Add rules that every grammar has under the same names."""
+        if not shared.keys() <= self.bodies.keys():
+            self.bodies.update(shared)
 
     def named(self, body: Node) -> Node:
         """Return a reference to a rule of this body; texts and references stand for themselves."""

@@ -9,7 +9,6 @@ from math import ceil, floor
 from ninfer.text.automata.dfa import Dfa
 from ninfer.text.automata.words import word_automaton
 from ninfer.text.grammar import (
-    Alternation,
     Automaton,
     Characters,
     Literal,
@@ -21,7 +20,7 @@ from ninfer.text.grammar import (
 from ninfer.text.json_rules import STRING
 from ninfer.text.json_source import write_json
 from ninfer.text.schema.decimals import decimal_automaton
-from ninfer.text.schema.escaping import PLAIN, quoted
+from ninfer.text.schema.escaping import CHARACTER_ESCAPE, PLAIN, quoted
 from ninfer.text.schema.numbers import Between, NumberSet, Whole
 from ninfer.text.schema.string_automata import StringAutomata
 from ninfer.text.schema.strings import ANY_TERM, StringSet, Term
@@ -94,22 +93,11 @@ def string_nodes(strings: StringSet, automata: StringAutomata) -> Iterator[Node]
 
 def plain_length_node(term: Term) -> Node:
     """Return quoted strings of a length range, canonically escaped."""
-    return concatenation(Literal('"'), repetition(CHARACTER, term.least, term.most), Literal('"'))
+    character = alternation(Characters(PLAIN), CHARACTER_ESCAPE)
+    return concatenation(Literal('"'), repetition(character, term.least, term.most), Literal('"'))
 
 
 def key_automaton(keys: StringSet, excluded: frozenset[str], automata: StringAutomata) -> Dfa:
     """Return the quoted names of a key class without the names that are known."""
     dfa = automata.strings(keys)
     return quoted(automata.without(dfa, excluded))
-
-
-_CONTROLS = tuple(f"u{c:04x}" for c in range(0x20) if chr(c) not in "\b\f\n\r\t")
-CHARACTER: Node = Alternation(
-    (
-        Characters(PLAIN),
-        concatenation(
-            Literal("\\"), alternation(*(Literal(t) for t in ('"', "\\", *"bfnrt", *_CONTROLS)))
-        ),
-    )
-)
-"""One character of a string in its only canonical spelling."""
