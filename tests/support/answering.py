@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ninfer.contract import EngineOptions
-from ninfer.qwen_frontend import Frontend, ModelFacts
+from ninfer.qwen_frontend import Frontend, ModelFacts, bundled_template
 from ninfer.qwen_frontend.facts import find_reasoning_markers
-from ninfer.runtime import Engine
+from ninfer.runtime import Engine, RequestLog
 from support.scripted_program import Logits, ScriptedProgram, hashed_logits
 
 TEMPLATE = (
@@ -83,6 +83,7 @@ def scripted_facts(template: str = TEMPLATE) -> ModelFacts:
         eos_ids=(256,),
         control_ids=(257,),
         chat_template=template,
+        tool_template=bundled_template(),
         eos_token=_MARKS[0],
         model_name="scripted",
         reasoning=find_reasoning_markers(template),
@@ -116,6 +117,7 @@ def scripted_engine(
     options: EngineOptions | None = None,
     *,
     template: str = TEMPLATE,
+    log: RequestLog | None = None,
     **program: object,
 ) -> Engine:
     """Return a running engine whose free answer is the script."""
@@ -127,7 +129,7 @@ def scripted_engine(
         "prefill_chunk_tokens": 512,
     } | program
     scripted = ScriptedProgram(saying(say), token_domain=258, **shape)
-    return Engine(scripted, Frontend(scripted_facts(template)), options)
+    return Engine(scripted, Frontend(scripted_facts(template)), options, log=log)
 
 
 def opening(script: str | Callable[[str], str], **program: object):

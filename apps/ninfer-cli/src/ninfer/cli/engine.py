@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ninfer.cli.failure import InputError
 from ninfer.contract import EngineOptions
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def open_engine(
     """Implements ``ninfer.gateway.opening.OpenEngine``."""
     from ninfer.runtime import open_engine as open_runtime
 
-    with _load_progress() as progress:
+    with _load_progress() as progress, _named_errors(device):
         engine = open_runtime(
             model,
             options,
@@ -40,6 +41,19 @@ def open_engine(
         )
     with engine:
         yield engine
+
+
+@contextmanager
+def _named_errors(device: str | None) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise InputError("engine options", str(error)) from error
+    except RuntimeError as error:
+        # What torch says of a device that it does not know or cannot reach.
+        if device is None:
+            raise
+        raise InputError(f"--device {device}", str(error).splitlines()[0]) from error
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from ninfer.contract import (
     InvalidRegex,
     InvalidSchema,
     InvalidTokenReference,
+    InvalidToolConstraint,
     JsonPointer,
     NInferError,
     OptionPath,
@@ -107,12 +108,22 @@ def _conflict(error: ConflictingOptions, fields: Fields) -> Failure:
     return Failure(400, error.code, f"{' and '.join(named)}: {fact}", named[-1])
 
 
+def _tool_place(location: JsonPointer, fields: Fields) -> str:
+    # The location is the tool's position in the list of declarations.
+    schemas = list(fields.tools.values())
+    return schemas[int(location.tokens[0])].rpartition(".")[0] if schemas else "tools"
+
+
 def _param(error: RequestError, fields: Fields) -> str | None:
     base = fields.constraint
     if error.origin.tool is not None:
         base = fields.tools.get(error.origin.tool)
     location = error.location
+    if isinstance(error, InvalidToolConstraint) and isinstance(location, JsonPointer):
+        return _tool_place(location, fields)
     if isinstance(location, OptionPath):
+        if location.name.startswith("tool_choice"):
+            return "tool_choice"
         if not isinstance(error, _CONSTRAINT_ERRORS):
             base = fields.options.get(location.name, location.name)
         return None if base is None else str(OptionPath(base, location.index))

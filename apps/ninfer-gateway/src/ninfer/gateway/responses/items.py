@@ -46,7 +46,7 @@ def conversation(instructions: str | None, items: Iterable[InputItem]) -> tuple[
 
 def callable_name(namespace: str | None, name: str) -> str:
     """Return the name the model uses for a function of a namespace."""
-    return f"{namespace}.{name}" if namespace else name
+    return f"{namespace}__{name}" if namespace else name
 
 
 def _message(item: InputItem, reasoning: str | None, place: str) -> Message:

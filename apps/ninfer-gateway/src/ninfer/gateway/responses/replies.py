@@ -12,6 +12,7 @@ import msgspec
 from ninfer.contract import Channel, FinishReason, GenerationResult
 from ninfer.gateway.failure import Failure
 from ninfer.gateway.openai.usage import timings
+from ninfer.gateway.responses.items import callable_name
 from ninfer.gateway.responses.wire import ResponsesRequest
 
 _LENGTH_REASONS = (FinishReason.OUTPUT_LIMIT, FinishReason.CONTEXT_CAPACITY)
@@ -131,7 +132,7 @@ def _namespaces(request: ResponsesRequest) -> dict[str, tuple[str, str]]:
     for tool in request.tools or []:
         members: Sequence[Any] = tool.tools or []
         for member in members if tool.type == "namespace" and tool.name else []:
-            found[f"{tool.name}.{member.name}"] = (str(tool.name), str(member.name))
+            found[callable_name(tool.name, member.name)] = (str(tool.name), str(member.name))
     return found
 
 
