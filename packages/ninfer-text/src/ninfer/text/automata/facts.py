@@ -81,17 +81,43 @@ def words(dfa: Dfa) -> Iterator[str]:
         ]
 
 
+FREE_CHARACTERS = 64
+"""Steps of a random walk before it heads for the nearest end."""
+
+
 def sample_word(dfa: Dfa, random_source: random.Random, stop_chance: float = 0.25) -> str:
-    """Return a random word of a trimmed, nonempty language; every word has a chance.
+    """Return a random word of a trimmed, nonempty language.
 
     Math: at an accepting state the walk ends with ``stop_chance``; otherwise an edge is drawn
-          evenly, then a character of it evenly.
+          evenly, then a character of it evenly. After FREE_CHARACTERS only edges that come
+          nearer to an accepting state are drawn, so that the walk ends in any automaton.
     """
+    distances = _distances_to_end(dfa)
     text: list[str] = []
     state = 0
     while True:
         edges = dfa.edges[state]
-        if dfa.accepting[state] and (not edges or random_source.random() < stop_chance):
+        heads_home = len(text) >= FREE_CHARACTERS
+        if dfa.accepting[state] and (
+            heads_home or not edges or random_source.random() < stop_chance
+        ):
             return "".join(text)
+        if heads_home:
+            edges = [edge for edge in edges if distances[edge[2]] < distances[state]]
         low, high, state = random_source.choice(edges)
         text.append(chr(random_source.randint(low, high)))
+
+
+def _distances_to_end(dfa: Dfa) -> list[int]:
+    entering: list[list[int]] = [[] for _ in range(dfa.state_count)]
+    for state, edges in enumerate(dfa.edges):
+        for _, _, target in edges:
+            entering[target].append(state)
+    distances = [0 if accepts else dfa.state_count for accepts in dfa.accepting]
+    queue = [state for state, accepts in enumerate(dfa.accepting) if accepts]
+    for state in queue:
+        for source in entering[state]:
+            if distances[source] == dfa.state_count:
+                distances[source] = distances[state] + 1
+                queue.append(source)
+    return distances
