@@ -30,8 +30,9 @@ def _grammar(constraint: OutputConstraint, vocabulary: TokenVocabulary) -> Gramm
     match constraint.kind:
         case ConstraintKind.GRAMMAR:
             from ninfer.text.gbnf import gbnf_grammar
+            from ninfer.text.regular import with_automata
 
-            return gbnf_grammar(constraint.source, vocabulary)
+            return with_automata(gbnf_grammar(constraint.source, vocabulary))
         case ConstraintKind.JSON_OBJECT:
             return json_object_grammar()
         case ConstraintKind.JSON_SCHEMA:

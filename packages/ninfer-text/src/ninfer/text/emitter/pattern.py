@@ -17,6 +17,11 @@ DEPTH_LIMIT = 400
 
 _CHARACTERS_PER_EDGE = 16
 
+_BYTE_LENGTHS = tuple(
+    CharacterSet.of([r]) for r in ((0, 0x7FF), (0x800, 0xFFFF), (0x10000, 0x10FFFF))
+)
+"""No class of an expression may cross these: the core would take overlong forms such as E0 80."""
+
 _ALTERNATION, _SEQUENCE, _ATOM = range(3)
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _,:;=<>@%&'!~`#")
 
@@ -42,8 +47,9 @@ def characters_pattern(members: CharacterSet) -> Pattern:
     """Return the pattern of one character out of a nonempty set."""
     if len(members) == 1 and members.ranges[0][0]:
         return Pattern(_spell(members.ranges[0][0]))
-    spelled = "".join(_spell_range(low, high) for low, high in members.ranges)
-    return Pattern(f"[{spelled}]")
+    parts = [part for border in _BYTE_LENGTHS if (part := members & border)]
+    texts = [f"[{''.join(_spell_range(a, b) for a, b in part.ranges)}]" for part in parts]
+    return Pattern("|".join(texts), level=_ALTERNATION if len(texts) > 1 else _ATOM)
 
 
 def sequence(first: Pattern, second: Pattern) -> Pattern:

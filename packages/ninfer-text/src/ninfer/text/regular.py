@@ -1,0 +1,174 @@
+r"""Turns the regular parts of a hand-written grammar into automata.
+
+Spelled as written, a string such as ``"\"" (plain | escape)* "\""`` costs a scan of the vocabulary
+at every mask; as one deterministic machine it costs a lookup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+
+from ninfer.text.automata.expression import (
+    Either,
+    Expression,
+    One,
+    Repeat,
+    Then,
+    require_size,
+    word,
+)
+from ninfer.text.automata.limits import AutomatonLimit
+from ninfer.text.automata.subset import compile_expression
+from ninfer.text.grammar import (
+    Alternation,
+    Automaton,
+    Characters,
+    Concatenation,
+    Grammar,
+    Literal,
+    Node,
+    Reference,
+    Repetition,
+    alternation,
+    children,
+    concatenation,
+    references,
+    repetition,
+)
+
+SMALL = 16
+"""Written-out size up to which a rule becomes part of the rules that use it."""
+STATE_LIMIT = 1_024
+"""States up to which a regular part becomes one automaton."""
+
+_WIDE = 1_000
+
+
+def with_automata(grammar: Grammar) -> Grammar:
+    """Return the grammar with automata where repetitions and alternatives are regular.
+
+    Math: the language stays. A rule that is small, not recursive and has no loop over a wide class
+          is regular wherever it is used; larger ones keep their names, so that their machines are
+          built once. A part that would pass STATE_LIMIT stays as it is written.
+    """
+    expressions = _small_rules(grammar.rules)
+    rules = {name: _rewritten(body, expressions) for name, body in grammar.rules.items()}
+    return Grammar(_rewritten(grammar.entry, expressions), rules)
+
+
+def _small_rules(rules: Mapping[str, Node]) -> dict[str, Expression]:
+    """Return the expressions of the small rules, callees first."""
+    expressions: dict[str, Expression] = {}
+    waiting = {name: set(references(body)) for name, body in rules.items()}
+    users: dict[str, list[str]] = {}
+    for name, used in waiting.items():
+        for rule in used:
+            users.setdefault(rule, []).append(name)
+    ready = [name for name, used in waiting.items() if not used]
+    while ready:
+        name = ready.pop()
+        expression = _expression(rules[name], expressions)
+        if expression is None or _has_wide_loop(expression) or not _fits(expression, SMALL):
+            continue
+        expressions[name] = expression
+        for user in users.get(name, ()):
+            waiting[user].discard(name)
+            if not waiting[user]:
+                ready.append(user)
+    return expressions
+
+
+def _expression(node: Node, rules: Mapping[str, Expression]) -> Expression | None:
+    match node:
+        case Literal(text):
+            return word(text)
+        case Characters(members):
+            return One(members)
+        case Reference(rule):
+            return rules.get(rule)
+        case Repetition(item, low, high):
+            inner = _expression(item, rules)
+            return None if inner is None else Repeat(inner, low, high)
+        case Concatenation() | Alternation():
+            parts = [_expression(child, rules) for child in children(node)]
+            known = tuple(part for part in parts if part is not None)
+            if len(known) < len(parts):
+                return None
+            return Then(known) if isinstance(node, Concatenation) else Either(known)
+        case _:
+            return None
+
+
+def _rewritten(node: Node, rules: Mapping[str, Expression]) -> Node:
+    if isinstance(node, Reference) or not _has_choice(node):
+        return node
+    whole = _automaton(node, rules)
+    if whole is not None:
+        return whole
+    match node:
+        case Concatenation(items):
+            return concatenation(*_runs(items, rules))
+        case Alternation(options):
+            return alternation(*(_rewritten(option, rules) for option in options))
+        case Repetition(item, low, high):
+            return repetition(_rewritten(item, rules), low, high)
+        case _:
+            return node
+
+
+def _runs(items: tuple[Node, ...], rules: Mapping[str, Expression]) -> Iterator[Node]:
+    """Yield neighbouring regular items as one automaton, the others rewritten one by one."""
+    for regular, run in groupby(items, key=lambda item: _expression(item, rules) is not None):
+        part = tuple(run)
+        together = concatenation(*part)
+        found = _automaton(together, rules) if regular and _has_choice(together) else None
+        if found is not None:
+            yield found
+        else:
+            yield from (_rewritten(item, rules) for item in part)
+
+
+def _automaton(node: Node, rules: Mapping[str, Expression]) -> Node | None:
+    expression = _expression(node, rules)
+    if expression is None or not _fits(expression, STATE_LIMIT):
+        return None
+    try:
+        return Automaton(compile_expression(expression, STATE_LIMIT))
+    except AutomatonLimit:
+        return None
+
+
+def _has_choice(node: Node) -> bool:
+    """Return whether a repetition or alternatives are written here."""
+    if isinstance(node, Concatenation):
+        return any(map(_has_choice, node.items))
+    return isinstance(node, Repetition | Alternation)
+
+
+def _fits(expression: Expression, limit: int) -> bool:
+    try:
+        require_size(expression, limit)
+    except AutomatonLimit:
+        return False
+    return True
+
+
+def _has_wide_loop(expression: Expression) -> bool:
+    match expression:
+        case One():
+            return False
+        case Then(parts) | Either(parts):
+            return any(map(_has_wide_loop, parts))
+        case Repeat(item, _, high):
+            return (high is None and _is_wide(item)) or _has_wide_loop(item)
+
+
+def _is_wide(expression: Expression) -> bool:
+    match expression:
+        case One(members):
+            return len(members) > _WIDE
+        case Then(parts) | Either(parts):
+            return any(map(_is_wide, parts))
+        case Repeat(item):
+            return _is_wide(item)
