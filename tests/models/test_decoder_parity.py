@@ -11,6 +11,7 @@ from ninfer.runtime.loading import load_model
 from ninfer.runtime.models.decoder import Decoder
 from ninfer.runtime.models.forward_batch import RowInput, forward_batch
 from ninfer.runtime.models.kv_pool import KvPool, SlotMap
+from ninfer.runtime.models.paged_batch import pack_rows, paged_batch
 from support.tiny_models import SHAPES, VOCAB_ROWS, write_checkpoint
 
 TOLERANCE = 1e-4
@@ -95,6 +96,20 @@ def test_wrong_drafts_leave_no_trace(case: Case) -> None:
     assert_same(drafted, case.expected([*tokens[:81], *wrong])[80:])
     verified = case.logits(RowInput(tokens[81:90], 81, slots))
     assert_same(verified, case.expected(tokens)[81:])
+
+
+@pytest.mark.parametrize("columns", [1, 4])
+def test_rows_gathered_into_one_product_have_the_same_logits(case: Case, columns: int) -> None:
+    prompts = [random_tokens(count, 30 + count) for count in (66, 9, 120)]
+    tables = [SlotMap([9, 2]), SlotMap([0]), SlotMap([15, 3])]
+    rows = []
+    for prompt, table in zip(prompts, tables, strict=True):
+        start = len(prompt) - columns
+        case.logits(RowInput(prompt[:start], 0, table))
+        rows.append(RowInput(prompt[start:], start, table))
+    batch = paged_batch(pack_rows(rows, pages=4), columns)
+    found = case.decoder.logits(case.decoder.forward(batch, case.pool))
+    assert_same(found, torch.cat([case.expected(prompt)[-columns:] for prompt in prompts]))
 
 
 def test_columns_of_mixed_rows_are_independent_of_their_order(case: Case) -> None:

@@ -107,7 +107,7 @@ class _Block:
         qk = rotate(qk, *rotation)
         keys.index_copy_(0, batch.slots, qk[:, c.heads :])
         values.index_copy_(0, batch.slots, qkv[:, c.heads + c.kv_heads :])
-        attended = attend(qk[:, : c.heads], keys, values, batch.rows)
+        attended = attend(qk[:, : c.heads], keys, values, batch)
         x = self._output.added_to(x, attended)
         gate, up = self._gate_up(self._mlp_norm(x)).chunk(2, dim=-1)
         return self._down.added_to(x, functional.silu(gate) * up)

@@ -48,13 +48,27 @@ class RowPlan(NamedTuple):
         return gathered.transpose(0, 1).unsqueeze(0)
 
 
+class GatherPlan(NamedTuple):
+    """How rows of equally many columns attend in one product, whatever their lengths.
+
+    Shapes: read_slots int64[R · L], L per row; mask bool[R, 1, columns, L].
+    """
+
+    read_slots: Tensor
+    mask: Tensor
+
+
 class ForwardBatch(NamedTuple):
-    """Tokens, positions and slots of all columns, int64[N] on the device, and the rows."""
+    """Tokens, positions and slots of all columns, int64[N] on the device, and the rows.
+
+    With ``gathered`` all rows attend in one product and ``rows`` is empty.
+    """
 
     token_ids: Tensor
     positions: Tensor
     slots: Tensor
     rows: tuple[RowPlan, ...]
+    gathered: GatherPlan | None = None
 
     @property
     def last_columns(self) -> list[int]:

@@ -38,6 +38,7 @@ from ninfer.runtime.loading import LoadedModel
 from ninfer.runtime.models.forward_batch import RowInput, forward_batch
 from ninfer.runtime.models.kv_pool import PAGE_TOKENS
 from ninfer.runtime.program.decisions import check_decisions, disposition_of
+from ninfer.runtime.program.decode_forward import decode_forward
 from ninfer.runtime.program.mask_buffer import MaskBuffer
 from ninfer.runtime.program.resident_set import ResidentSet
 from ninfer.runtime.program.resume import PausedSequence
@@ -55,6 +56,7 @@ class TorchProgram:
         shape, device = self._shape, model.decoder.device
         pages = shape.kv_tokens // PAGE_TOKENS
         self._pool = model.decoder.new_pool(pages)
+        self._decode = decode_forward(model.decoder, self._pool)
         self._residents = ResidentSet(self._pool, pages, shape.rows)
         self._masks = MaskBuffer(shape.rows, shape.draft_limit + 1, shape.token_domain, device)
         self._sampler = Sampler(shape.rows, shape.token_domain, device)
@@ -126,8 +128,7 @@ class TorchProgram:
         if len(remaining_tokens) != len(residents) or min(remaining_tokens, default=0) < 1:
             raise RowMismatch("decode: every row needs at least one remaining token")
         started = time.perf_counter()
-        hidden = self._forward(residents, [[resident.anchor] for resident in residents])
-        logits = self._decoder.logits(hidden)
+        logits = self._decode(self._inputs(residents, [[r.anchor] for r in residents]))
         waited = time.perf_counter() - started
         rows = self._finish(residents, logits, masks, RngPurpose.DECODE)
         return self._provide(RoundKind.DECODE, rows, waited)
@@ -142,7 +143,7 @@ class TorchProgram:
         if not tokens:
             raise RowMismatch(f"sequence {sequence}: no control tokens")
         started = time.perf_counter()
-        self._forward([resident], [[resident.anchor, *tokens[:-1]]])
+        self._forward(resident, [resident.anchor, *tokens[:-1]])
         row = PendingRow(sequence, tuple(tokens))
         return self._provide(RoundKind.CONTROL, [row], time.perf_counter() - started)
 
@@ -224,21 +225,26 @@ class TorchProgram:
         stop = min(begin + self._shape.prefill_chunk_tokens, end)
         if stop <= begin:
             return 0
-        hidden = self._forward([resident], [resident.ledger[begin:stop]])
+        hidden = self._forward(resident, resident.ledger[begin:stop])
         resident.frontier = stop
         if begin < resident.prompt_tokens <= stop:
             resident.final_hidden = hidden[resident.prompt_tokens - 1 - begin].clone()
         return stop - begin
 
-    def _forward(
+    def _forward(self, resident: ResidentSequence, tokens: list[int]) -> Tensor:
+        """Return the hidden states of new columns after one frontier."""
+        rows = self._inputs([resident], [tokens])
+        return self._decoder.forward(forward_batch(rows, self._pool), self._pool)
+
+    def _inputs(
         self, residents: Sequence[ResidentSequence], columns: Sequence[list[int]]
-    ) -> Tensor:
-        """Return the hidden states of new columns after each frontier."""
+    ) -> list[RowInput]:
+        """Reserve pages for new columns after each frontier and return the rows."""
         rows = []
         for resident, tokens in zip(residents, columns, strict=True):
             self._residents.reserve(resident, resident.frontier + len(tokens))
             rows.append(RowInput(tokens, resident.frontier, resident.slots))
-        return self._decoder.forward(forward_batch(rows, self._pool), self._pool)
+        return rows
 
     def _finish(
         self,

@@ -1,0 +1,48 @@
+"""A forward batch whose plan is computed on the device, from one small buffer of fixed shape.
+
+Every row has the same number of columns and as many page places as the longest row may need, so
+that a captured graph serves every round of its shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ninfer.runtime.models.forward_batch import ForwardBatch, GatherPlan, RowInput
+from ninfer.runtime.models.kv_pool import PAGE_TOKENS
+
+
+def pack_rows(rows: Sequence[RowInput], pages: int) -> Tensor:
+    """Return the buffer of rows with equally many columns, int64[R, 2 · columns + pages].
+
+    Shapes: token ids, then positions, then page numbers; places without a page hold page 0, which
+            no column attends to.
+    """
+    packed = []
+    for row in rows:
+        columns = len(row.token_ids)
+        owned = row.slots.pages[:pages]
+        positions = range(row.start, row.start + columns)
+        packed.append([*row.token_ids, *positions, *owned, *[0] * (pages - len(owned))])
+    return torch.tensor(packed)
+
+
+def paged_batch(packed: Tensor, columns: int) -> ForwardBatch:
+    """Return the batch that a buffer of ``pack_rows`` describes, computed where the buffer lies."""
+    rows = packed.shape[0]
+    token_ids, positions = packed[:, :columns], packed[:, columns : 2 * columns]
+    pages = packed[:, 2 * columns :]
+    offsets = torch.arange(PAGE_TOKENS, device=packed.device)
+    slots = (pages.unsqueeze(-1) * PAGE_TOKENS + offsets).view(rows, -1)
+    places = torch.arange(slots.shape[1], device=packed.device)
+    mask = (places <= positions.unsqueeze(-1)).unsqueeze(1)
+    return ForwardBatch(
+        token_ids.flatten(),
+        positions.flatten(),
+        slots.gather(1, positions).flatten(),
+        (),
+        GatherPlan(slots.flatten(), mask),
+    )
