@@ -149,6 +149,26 @@ def _is_text_start(piece: bytes) -> bool:
     return True
 
 
+@pytest.mark.parametrize(
+    ("lead", "following"),
+    [
+        (0xC2, range(0x80, 0xC0)),
+        (0xE0, range(0xA0, 0xC0)),
+        (0xE1, range(0x80, 0xC0)),
+        (0xED, range(0x80, 0xA0)),
+        (0xF0, range(0x90, 0xC0)),
+        (0xF4, range(0x80, 0x90)),
+    ],
+)
+def test_constrained_thinking_is_whole_characters_only(lead, following):
+    byte_of = {VOCABULARY.pieces[t]: t for t in range(256)}
+    session = open_(YES_NO, prompt=chat("hi"))
+    session.preview([byte_of[bytes([lead])]])
+    session.commit()
+    allowed = {VOCABULARY.pieces[t] for t in allowed_tokens(session.matcher)}
+    assert allowed == {bytes([byte]) for byte in following}
+
+
 def test_thinking_turned_off_leaves_content_only():
     transcript, report = answer("yes", YES_NO)
     assert (transcript.content, transcript.reasoning, report.terminated) == ("yes", "", True)
