@@ -69,7 +69,7 @@ class TestOnCuda:
                 tokens[row] += added
         for row, token_ids, sampling in zip(rows, prompts, samplings, strict=True):
             count = len(tokens[row])
-            assert tokens[row] == solo(on_cpu, token_ids, count, sampling)
+            assert tokens[row] == solo(on_cpu, token_ids, count, sampling, max_context=512)
 
     def test_masks_are_uploaded_for_constrained_rows_only(
         self, models: tuple[LoadedModel, LoadedModel]

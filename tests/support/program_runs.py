@@ -138,8 +138,10 @@ def solo(
     token_ids: Sequence[int],
     tokens: int,
     sampling: SamplingParameters = GREEDY,
+    *,
+    max_context: int = 256,
 ) -> list[int]:
     """Return what a sequence answers when it runs alone and undisturbed."""
-    owner = program(model, max_concurrency=1)
+    owner = program(model, max_concurrency=1, max_context=max_context)
     sequence = open_row(owner, token_ids, sampling)
     return start(owner, sequence) + continue_rows(owner, [sequence], tokens - 1)[0]
