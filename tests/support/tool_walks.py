@@ -46,11 +46,11 @@ def check_random_set(seed: int, open_session, vocabulary, encode, steps=400) -> 
     schemas = {tool.name: json.loads(tool.parameters_json) for tool in tools}
     tokens = random_answer(open_session(tools), random.Random(seed), vocabulary, encode, steps)
     transcript = drive(open_session(tools), tokens, [7] * len(tokens))
-    text = b"".join(vocabulary.pieces[t] for t in tokens if t not in vocabulary.eos_ids).decode()
     for found in transcript.output.tool_calls:
         jsonschema.validate(json.loads(found.arguments_json), schemas[found.name])
     if tokens[-1] not in vocabulary.eos_ids:
         return False
+    text = b"".join(vocabulary.pieces[t] for t in tokens if t not in vocabulary.eos_ids).decode()
     again = (
         reencoded(c.name, c.arguments_json, schemas[c.name]) for c in transcript.output.tool_calls
     )
