@@ -19,8 +19,7 @@ from transformers import (
 )
 
 from ninfer.contract import OutputConstraint, mask_words
-from ninfer.text.compiler import ConstraintCompiler
-from ninfer.text.huggingface import vocabulary_from_tokenizer
+from ninfer.text import ConstraintCompiler, vocabulary_from_tokenizer
 
 
 class ConstraintProcessor(LogitsProcessor):
