@@ -6,38 +6,66 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from ninfer.text.automata.characters import CharacterSet, Range
+from ninfer.text.automata.limits import MEMBER_LIMIT, AutomatonLimit
+
+
+class Intervals:
+    """The ranges between all borders of a family of sets, in order, and what each set covers."""
+
+    def __init__(self, sets: Iterable[CharacterSet]) -> None:
+        self.sets = list(dict.fromkeys(sets))
+        borders = {b for s in self.sets for low, high in s.ranges for b in (low, high + 1)}
+        points = sorted(borders)
+        self.ranges: list[Range] = [(low, after - 1) for low, after in pairwise(points)]
+        self._places = {point: place for place, point in enumerate(points)}
+
+    def spans(self, members: CharacterSet) -> list[range]:
+        """Return the places of the intervals that one of the sets covers."""
+        places = self._places
+        return [range(places[low], places[high + 1]) for low, high in members.ranges]
+
+    def mask(self, members: CharacterSet) -> int:
+        """Return the intervals that one of the sets covers as a bit set."""
+        return sum((1 << span.stop) - (1 << span.start) for span in self.spans(members))
 
 
 class Alphabet:
     """Character classes, numbered from 0, with their ranges.
 
     Characters outside every given set belong to no class.
+
+    Raises: AutomatonLimit — the sets cut each other into too many classes.
     """
 
     def __init__(self, sets: Iterable[CharacterSet]) -> None:
-        distinct = list(dict.fromkeys(sets))
-        opens: dict[int, list[int]] = {}
-        for index, members in enumerate(distinct):
-            for low, high in members.ranges:
-                opens.setdefault(low, []).append(index)
-                opens.setdefault(high + 1, []).append(~index)
-        numbers: dict[frozenset[int], int] = {}
+        intervals = Intervals(sets)
+        spans = {members: intervals.spans(members) for members in intervals.sets}
+        if sum(len(span) for parts in spans.values() for span in parts) > MEMBER_LIMIT:
+            raise AutomatonLimit.members()
         self.ranges: list[list[Range]] = []
-        present: set[int] = set()
-        points = sorted(opens)
-        for point, following in pairwise([*points, 0x110000]):
-            for index in opens[point]:
-                if index >= 0:
-                    present.add(index)
-                else:
-                    present.discard(~index)
-            if present:
-                signature = frozenset(present)
-                number = numbers.setdefault(signature, len(numbers))
-                if number == len(self.ranges):
-                    self.ranges.append([])
-                self.ranges[number].append((point, following - 1))
+        numbers = self._numbers(intervals, spans)
         self.classes: dict[CharacterSet, tuple[int, ...]] = {
-            members: tuple(n for signature, n in numbers.items() if index in signature)
-            for index, members in enumerate(distinct)
+            members: tuple(sorted({numbers[place] for span in parts for place in span}))
+            for members, parts in spans.items()
         }
+
+    def _numbers(
+        self, intervals: Intervals, spans: dict[CharacterSet, list[range]]
+    ) -> dict[int, int]:
+        """Return the class of every covered interval: equal sets of coverers, equal classes."""
+        toggles = [0] * (len(intervals.ranges) + 1)
+        for index, parts in enumerate(spans.values()):
+            for span in parts:
+                toggles[span.start] ^= 1 << index
+                toggles[span.stop] ^= 1 << index
+        numbers: dict[int, int] = {}
+        classes: dict[int, int] = {}
+        coverers = 0
+        for place, interval in enumerate(intervals.ranges):
+            coverers ^= toggles[place]
+            if coverers:
+                numbers[place] = classes.setdefault(coverers, len(classes))
+                if numbers[place] == len(self.ranges):
+                    self.ranges.append([])
+                self.ranges[numbers[place]].append(interval)
+        return numbers

@@ -103,7 +103,7 @@ def sample_word(dfa: Dfa, random_source: random.Random, stop_chance: float = 0.2
         ):
             return "".join(text)
         if heads_home:
-            edges = [edge for edge in edges if distances[edge[2]] < distances[state]]
+            edges = tuple(edge for edge in edges if distances[edge[2]] < distances[state])
         low, high, state = random_source.choice(edges)
         text.append(chr(random_source.randint(low, high)))
 

@@ -43,6 +43,9 @@ _WRITTEN_OUT_LIMIT = 64
 """Symbols of a repetition that are written out without a production of their own."""
 _COUNTED_FROM = 4_096
 """Copies from which the core counts: its counting costs a scan at every mask."""
+_RUN_FROM = 4
+"""Copies of one class from which the core counts: a negated class, in a sequence by itself, keeps
+one state for all of them, with one mask; any other spelling has one state a copy."""
 _FOLLOW_LIMIT = 1_000
 """Characters: what nearly anything may follow gains nothing from a lookahead."""
 
@@ -94,7 +97,12 @@ class _Lowering:
         match node:
             case Alternation(options):
                 bodies = [self.body(option) for option in options]
-                return tuple(dict.fromkeys(a for body in bodies for a in body)) or NOTHING
+                distinct = tuple(dict.fromkeys(a for body in bodies for a in body))
+                return (
+                    tuple(map(self._set_apart, distinct))
+                    if len(distinct) > 1
+                    else (distinct or NOTHING)
+                )
             case Automaton(dfa):
                 if dfa not in self._automata:
                     self._automata[dfa] = lower_automaton(dfa, self.productions)
@@ -138,9 +146,11 @@ class _Lowering:
             once = (self._one_symbol(once),)
         if high is None:
             return (*self._copies(once, low), *self._star(once))
+        characters = _characters(once)
+        if characters is not None and high > _RUN_FROM:
+            return (Counted(self._run_character(characters), low, high),)
         if high > _COUNTED_FROM:
             return (Counted(_countable(self._one_symbol(once)), low, high),)
-        characters = _characters(once)
         if characters is not None and high - low > 1:
             chain = Automaton(_chain(characters, low, high))
             return self._sequence(chain)
@@ -148,6 +158,15 @@ class _Lowering:
         for _ in range(high - low):
             tail = (self._group(((), once + tail)),)
         return once * low + tail
+
+    def _set_apart(self, alternative: Alternative) -> Alternative:
+        """Return a counted sequence as a production of its own, where its count is cheap."""
+        if any(isinstance(symbol, Counted) for symbol in alternative):
+            return (Call(self.productions.intern((alternative,), "g")),)
+        return alternative
+
+    def _run_character(self, members: CharacterSet) -> Call:
+        return Call(self.productions.intern(((OneOf(members, negated=True),),), "c"))
 
     def _copies(self, once: Alternative, count: int) -> Alternative:
         if count > _COUNTED_FROM:

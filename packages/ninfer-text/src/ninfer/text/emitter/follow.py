@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ninfer.text.automata.alphabet import Alphabet
+from ninfer.text.automata.alphabet import Intervals
 from ninfer.text.automata.characters import CharacterSet
 from ninfer.text.emitter.productions import (
     Alternative,
@@ -46,16 +46,21 @@ class _Analysis:
     def __init__(self, bodies: Mapping[str, Body]) -> None:
         self._bodies = bodies
         symbols = (s for body in bodies.values() for alternative in body for s in alternative)
-        self._sets = {s: _first_set(s) for s in dict.fromkeys(symbols)}
-        self._alphabet = Alphabet(members for members in self._sets.values() if members is not None)
+        sets = {s: _first_set(s) for s in dict.fromkeys(symbols)}
+        self._intervals = Intervals(members for members in sets.values() if members is not None)
+        self._masks = {
+            symbol: _OPAQUE if members is None else self._intervals.mask(members)
+            for symbol, members in sets.items()
+        }
         self._firsts = dict.fromkeys(bodies, _Beginning(0, nullable=False))
         self._find_firsts()
 
     def characters(self, mask: int) -> CharacterSet | None:
+        """Return the set behind a bit set."""
         if mask == _OPAQUE:
             return None
-        ranges = enumerate(self._alphabet.ranges)
-        return CharacterSet.of(r for number, part in ranges if mask >> number & 1 for r in part)
+        ranges = self._intervals.ranges
+        return CharacterSet.of(r for place, r in enumerate(ranges) if mask >> place & 1)
 
     def follow(self) -> dict[str, int]:
         following = dict.fromkeys(self._bodies, 0)
@@ -63,14 +68,15 @@ class _Analysis:
         for name, body in self._bodies.items():
             for alternative in body:
                 self._read_backwards(name, alternative, following, endings)
-        pending = list(self._bodies)
+        pending = dict.fromkeys(self._bodies)
         while pending:
-            name = pending.pop()
+            name = next(iter(pending))
+            del pending[name]
             for ending in endings[name]:
                 merged = following[ending] | following[name]
                 if merged != following[ending]:
                     following[ending] = merged
-                    pending.append(ending)
+                    pending[ending] = None
         return following
 
     def _read_backwards(
@@ -97,13 +103,14 @@ class _Analysis:
         for name, body in self._bodies.items():
             for called in {_called(s) for alternative in body for s in alternative} - {None}:
                 users[str(called)].add(name)
-        pending = [*self._bodies][::-1]
+        pending = dict.fromkeys([*self._bodies][::-1])
         while pending:
-            name = pending.pop()
+            name = next(iter(pending))
+            del pending[name]
             found = self._body_begins(self._bodies[name])
             if found != self._firsts[name]:
                 self._firsts[name] = found
-                pending.extend(users[name])
+                pending.update(dict.fromkeys(users[name]))
 
     def _body_begins(self, body: Body) -> _Beginning:
         characters, nullable = 0, False
@@ -121,17 +128,11 @@ class _Analysis:
         match symbol:
             case Call(name):
                 return self._firsts[name]
-            case Counted(repeated, low):
-                once = self._begins(repeated)
+            case Counted(Call(name), low):
+                once = self._firsts[name]
                 return _Beginning(once.characters, once.nullable or low == 0)
             case _:
-                return _Beginning(self._mask(symbol), _is_nullable(symbol))
-
-    def _mask(self, symbol: Symbol) -> int:
-        members = self._sets[symbol]
-        if members is None:
-            return _OPAQUE
-        return sum(1 << number for number in self._alphabet.classes[members])
+                return _Beginning(self._masks[symbol], _is_nullable(symbol))
 
 
 def _called(symbol: Symbol) -> str | None:
@@ -146,6 +147,8 @@ def _is_nullable(symbol: Symbol) -> bool:
             return starred
         case Expression():
             return symbol.nullable
+        case Counted(_, low):
+            return low == 0
         case _:
             return False
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from ninfer.text.automata.characters import CharacterSet
-from ninfer.text.emitter.spelling import spell_class, spell_text, spell_tokens
+from ninfer.text.emitter.spelling import spell_class, spell_negated, spell_text, spell_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +25,18 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One character of a set, or with ``starred`` any number of them."""
+    """One character of a set, or with ``starred`` any number of them.
+
+    ``negated`` only changes the spelling.
+    """
 
     members: CharacterSet
     starred: bool = False
+    negated: bool = False
 
     def __str__(self) -> str:
-        return spell_class(self.members) + ("*" if self.starred else "")
+        spelled = spell_negated(self.members) if self.negated else spell_class(self.members)
+        return spelled + ("*" if self.starred else "")
 
 
 @dataclass(frozen=True, slots=True)

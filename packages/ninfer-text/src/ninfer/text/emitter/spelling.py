@@ -1,8 +1,8 @@
 r"""How texts, classes and token lists are written in the core's EBNF.
 
 Every escape has a fixed width, because the core lets ``\xNN`` swallow following hex digits; NUL is
-written as a class, because the core's literals refuse it; classes are never negated, because a
-negated class admits the bytes of surrogates.
+written as a class, because the core's literals refuse it; a negated class names the surrogates,
+because it would admit their bytes otherwise.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from ninfer.text.automata.characters import CharacterSet
+from ninfer.text.automata.characters import SURROGATES, CharacterSet
 
 _NUL = r"[\u0000\u0000]"
 """NUL twice in a class: the core turns a class of one character into a literal, and loses a NUL."""
@@ -32,6 +32,12 @@ def spell_class(members: CharacterSet) -> str:
     if members.ranges == ((0, 0),):
         return _NUL
     return "[" + "".join(_spell_range(low, high) for low, high in members.ranges) + "]"
+
+
+def spell_negated(members: CharacterSet) -> str:
+    """Return the class of a set as everything else negated, which the core counts in one state."""
+    others = sorted([*(~members).ranges, SURROGATES])
+    return "[^" + "".join(_spell_range(low, high) for low, high in others) + "]"
 
 
 def spell_tokens(ids: Iterable[int], *, excluded: bool = False) -> str:
