@@ -1,11 +1,14 @@
 """Strict tools: every generated call is its schema's, and reads back to the same bytes."""
 
+import dataclasses
 import json
 import os
+import random
 
 import pytest
 
 from ninfer.contract import (
+    FinishReason,
     InvalidSchema,
     JsonPointer,
     RequestOptions,
@@ -19,8 +22,8 @@ from ninfer.contract import (
 from support.masks import allowed_tokens
 from support.sessions import drive
 from support.templates import chat, small_frontend
-from support.tool_sets import strict_tool
-from support.tool_walks import check_random_set
+from support.tool_sets import random_tool_set, strict_tool
+from support.tool_walks import check_random_set, random_answer
 
 FRONTEND = small_frontend()
 EOS = FRONTEND.vocabulary.eos_ids[0]
@@ -262,3 +265,40 @@ def test_an_unfinished_call_keeps_the_finished_ones_only():
     )
     output = drive(open_(LOOKUP, choice=ToolChoice()), tokens).output
     assert output.tool_calls == (ToolCall("lookup", '{"city": "a", "days": 3}'),)
+
+
+def test_random_answers_under_any_choice_can_always_be_read():
+    source = random.Random(7)
+    for seed in range(SETS):
+        tools = tuple(
+            dataclasses.replace(tool, strict=source.random() < 0.5)
+            for tool in random_tool_set(seed)
+        )
+        names = tuple(tool.name for tool in tools)
+        choice = ToolChoice(
+            source.choice(list(ToolMode)),
+            source.choice([None, names[:1]]),
+            parallel=source.random() < 0.5,
+        )
+        options = RequestOptions(tool_choice=choice)
+        prepared = FRONTEND.prepare(chat("hi", tools=tools))
+        walked, session = (
+            FRONTEND.open_session(prepared, options, output_limit=4000) for _ in range(2)
+        )
+        close = encode("so\n</think>\n\n")
+        walked.matcher.preview(close)
+        walked.matcher.commit()
+        tokens = random_answer(walked, random.Random(seed), FRONTEND.vocabulary, encode, 120)
+        transcript = drive(session, [*close, *tokens], [5] * len(tokens))
+        output = transcript.output
+        assert transcript.reasoning == "so"
+        assert output.tool_call_parse.structured_call_count == len(output.tool_calls)
+        assert {found.name for found in output.tool_calls} <= set(choice.allowed_names or names)
+        assert all(isinstance(json.loads(c.arguments_json), dict) for c in output.tool_calls)
+        assert len(output.tool_calls) <= 1 or choice.parallel
+        if transcript.finish is FinishReason.STOP_TOKEN and choice.mode is ToolMode.REQUIRED:
+            assert output.tool_calls
+            assert output.content == ""
+        if choice.mode is ToolMode.NONE:
+            assert not output.tool_calls
+            assert "<tool_call>" not in output.content
