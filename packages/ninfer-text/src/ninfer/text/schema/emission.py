@@ -87,7 +87,7 @@ class Emission:
         for truth in sorted(value.booleans):
             yield Literal("true" if truth else "false")
         yield from number_nodes(value.numbers)
-        yield from string_nodes(value.strings, self.reduction.oracle)
+        yield from string_nodes(value.strings, self.reduction.oracle, self.rules)
         for array in value.arrays:
             yield Items(array, self.value, self.spelling, self.rules, self.reduction).node()
         for shape in value.objects:

@@ -10,18 +10,20 @@ from dataclasses import dataclass, field
 from ninfer.text.automata.characters import CharacterSet
 from ninfer.text.automata.dfa import Dfa, Edge
 from ninfer.text.automata.table import canonical
-from ninfer.text.grammar import Literal, alternation, concatenation
+from ninfer.text.grammar import Literal, Node, alternation
 
 _SHORT = {0x22: '"', 0x5C: "\\", 0x08: "b", 0x0C: "f", 0x0A: "n", 0x0D: "r", 0x09: "t"}
 _ESCAPED = (*range(0x20), 0x22, 0x5C)
 PLAIN = ~CharacterSet.of((c, c) for c in _ESCAPED)
 """Characters that a JSON string holds as themselves."""
 
-CHARACTER_ESCAPE = concatenation(
-    Literal("\\"),
-    alternation(*(Literal(_SHORT[c]) if c in _SHORT else Literal(f"u{c:04x}") for c in _ESCAPED)),
-)
-"""One escaped character in its only canonical spelling."""
+
+def escape_letters(members: CharacterSet) -> Node:
+    """Return what stands behind the backslash of each member that needs one."""
+    return alternation(*(Literal(_SHORT.get(c) or f"u{c:04x}") for c in _ESCAPED if c in members))
+
+
+BACKSLASH = Literal("\\")
 
 
 def quoted(dfa: Dfa) -> Dfa:

@@ -82,6 +82,15 @@ STRING_FORMATS: dict[str, str] = {
     "relative-json-pointer": f"(0|[1-9]\\d*)(#|{_POINTER})",
 }
 
+SHORT_CHARACTERS = 63
+_ANY_LABEL = f"{_LETTER}([a-zA-Z0-9\\-]*{_LETTER})?"
+_ANY_HOSTNAME = f"{_ANY_LABEL}(\\.{_ANY_LABEL})*"
+SHORT_FORMATS: dict[str, str] = {
+    "email": f"{_ATEXT}+(\\.{_ATEXT}+)*@{_ANY_HOSTNAME}",
+    "hostname": _ANY_HOSTNAME,
+}
+"""The same languages among texts of at most ``SHORT_CHARACTERS``, where no part is too long."""
+
 NUMBER_FORMATS: dict[str, NumberSet] = {
     "int32": NumberSet((Whole(-(1 << 31), (1 << 31) - 1),), ANY_NUMBER.betweens),
     "int64": ANY_NUMBER,
@@ -105,7 +114,8 @@ def number_format(name: str) -> NumberSet:
     return NUMBER_FORMATS.get(name, ANY_NUMBER)
 
 
-@lru_cache(maxsize=len(STRING_FORMATS))
-def format_automaton(name: str) -> Dfa:
-    """Return the automaton of a string format."""
-    return compile_expression(whole_expression(STRING_FORMATS[name]))
+@lru_cache(maxsize=2 * len(STRING_FORMATS))
+def format_automaton(name: str, *, short: bool = False) -> Dfa:
+    """Return the automaton of a string format, or of its simpler form for short texts."""
+    table = SHORT_FORMATS if short else STRING_FORMATS
+    return compile_expression(whole_expression(table[name]))

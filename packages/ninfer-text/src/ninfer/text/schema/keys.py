@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from types import MappingProxyType
 
-from ninfer.text.automata.characters import CharacterSet
+from ninfer.text.automata.characters import ANY_CHARACTER, CharacterSet
 from ninfer.text.automata.dfa import Dfa
 from ninfer.text.automata.operations import ANY_TEXT
 from ninfer.text.automata.table import canonical
@@ -25,7 +25,7 @@ from ninfer.text.grammar import (
     alternation,
     concatenation,
 )
-from ninfer.text.schema.escaping import CHARACTER_ESCAPE, PLAIN, quoted
+from ninfer.text.schema.escaping import BACKSLASH, PLAIN, escape_letters, quoted
 from ninfer.text.schema.rules import Rules
 
 _GROUPS = (
@@ -61,7 +61,7 @@ def other_key(known: Iterable[str], rules: Rules) -> Node:
         for character in name:
             node = node.setdefault(character, {})
         node[""] = {}
-    rules.share(_shared_rules())
+    rules.share(shared_rules())
     return rules.named(concatenation(_QUOTE, _behind(trie, rules)))
 
 
@@ -101,11 +101,12 @@ def _outside(children: frozenset[str]) -> Iterator[Node]:
 
 
 @cache
-def _shared_rules() -> MappingProxyType[str, Node]:
+def shared_rules() -> MappingProxyType[str, Node]:
+    """Return the rules that all grammars have in common."""
     rules: dict[str, Node] = {
-        REST.rule: Automaton(_behind_quote(quoted(ANY_TEXT))),
+        REST.rule: Automaton(behind_quote(quoted(ANY_TEXT))),
         _ELSE.rule: concatenation(Characters(_OTHER), REST),
-        _ESCAPE.rule: concatenation(CHARACTER_ESCAPE, REST),
+        _ESCAPE.rule: concatenation(BACKSLASH, escape_letters(ANY_CHARACTER), REST),
     }
     for group in _GROUPS:
         others = (_WITHIN[other] for other in _GROUPS if other != group)
@@ -115,7 +116,7 @@ def _shared_rules() -> MappingProxyType[str, Node]:
     return MappingProxyType(rules)
 
 
-def _behind_quote(dfa: Dfa) -> Dfa:
+def behind_quote(dfa: Dfa) -> Dfa:
     """Return an automaton of quoted strings without the opening quote."""
     ((_, _, first),) = dfa.edges[0]
     order = [first, *(state for state in range(dfa.state_count) if state != first)]

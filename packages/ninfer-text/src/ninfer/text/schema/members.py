@@ -110,7 +110,7 @@ class Members:
         known = {**self.shape.fields, **dict.fromkeys(named)}
         value = self.value(members.formula)
         if members.keys == ANY_STRING and not known:
-            key = next(string_nodes(members.keys, self.context.oracle))
+            key = next(string_nodes(members.keys, self.context.oracle, self.rules))
         elif members.keys == ANY_STRING and all(map(is_plain, known)):
             key = other_key(known, self.rules)
         else:

@@ -6,22 +6,22 @@ from collections.abc import Iterator
 from fractions import Fraction
 from math import ceil, floor
 
+from ninfer.text.automata.characters import ANY_CHARACTER
 from ninfer.text.automata.dfa import Dfa
 from ninfer.text.automata.words import word_automaton
 from ninfer.text.grammar import (
     Automaton,
-    Characters,
     Literal,
     Node,
     alternation,
-    concatenation,
-    repetition,
 )
 from ninfer.text.json_rules import STRING
 from ninfer.text.json_source import write_json
 from ninfer.text.schema.decimals import decimal_automaton
-from ninfer.text.schema.escaping import CHARACTER_ESCAPE, PLAIN, quoted
+from ninfer.text.schema.escaping import quoted
 from ninfer.text.schema.numbers import Between, NumberSet, Whole
+from ninfer.text.schema.rules import Rules
+from ninfer.text.schema.runs import Run, run_node, run_of
 from ninfer.text.schema.string_automata import StringAutomata
 from ninfer.text.schema.strings import ANY_TERM, StringSet, Term
 from ninfer.text.schema.whole_numbers import whole_automaton
@@ -75,26 +75,34 @@ def decimal_text(value: Fraction) -> str:
     return str(value.numerator) if value.denominator == 1 else repr(float(value))
 
 
-def string_nodes(strings: StringSet, automata: StringAutomata) -> Iterator[Node]:
+def string_nodes(strings: StringSet, automata: StringAutomata, rules: Rules) -> Iterator[Node]:
     """Yield the JSON spellings of a set of strings.
 
-    Listed strings and plain lengths take no automaton; every other term does.
+    Listed strings and runs over one set of characters take no automaton; other terms do.
     """
     if strings.finite:
         yield texts_node([write_json(text) for text in strings.finite])
     for term in strings.terms:
         if term == ANY_TERM:
             yield STRING
-        elif term.is_plain:
-            yield plain_length_node(term)
-        else:
-            yield Automaton(quoted(automata.term(term)))
+            continue
+        run = _run(term, automata)
+        yield Automaton(quoted(automata.term(term))) if run is None else run_node(run, rules)
 
 
-def plain_length_node(term: Term) -> Node:
-    """Return quoted strings of a length range, canonically escaped."""
-    character = alternation(Characters(PLAIN), CHARACTER_ESCAPE)
-    return concatenation(Literal('"'), repetition(character, term.least, term.most), Literal('"'))
+def _run(term: Term, automata: StringAutomata) -> Run | None:
+    """Return the run of a term whose atoms describe one; lengths only narrow it."""
+    if term.excluded:
+        return None
+    run: Run | None = Run(ANY_CHARACTER, 0, None)
+    if term.atoms:
+        run = run_of(automata.term(Term(atoms=term.atoms)))
+    if run is None:
+        return None
+    low = max(run.low, term.least)
+    if run.high is None or term.most is None:
+        return Run(run.members, low, term.most if run.high is None else run.high)
+    return Run(run.members, low, min(run.high, term.most))
 
 
 def key_automaton(keys: StringSet, excluded: frozenset[str], automata: StringAutomata) -> Dfa:

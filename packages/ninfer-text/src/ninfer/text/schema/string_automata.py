@@ -1,26 +1,27 @@
-"""The automata behind string terms, built once per reduction."""
+"""The automata behind string terms, built once per reduction, with counted work."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ninfer.contract.errors import UnsupportedSchema
 from ninfer.contract.location import JsonPointer
 from ninfer.text.automata.dfa import NOTHING, Dfa
+from ninfer.text.automata.facts import longest_characters, shortest_characters
 from ninfer.text.automata.limits import AutomatonLimit
-from ninfer.text.automata.operations import (
-    ANY_TEXT,
-    bounded,
-    complement,
-    difference,
-    intersection,
-    union,
-)
+from ninfer.text.automata.operations import ANY_TEXT, complement, difference, intersection, union
 from ninfer.text.automata.words import word_automaton
 from ninfer.text.regex import pattern_automaton
-from ninfer.text.schema.formats import format_automaton
+from ninfer.text.schema.formats import SHORT_CHARACTERS, SHORT_FORMATS, format_automaton
+from ninfer.text.schema.lengths import has_word, with_length
 from ninfer.text.schema.strings import Atom, AtomKind, StringSet, Term
+
+EDGE_LIMIT = 131_072
+"""Edges of one automaton that a length bound makes."""
+
+WORK_LIMIT = 1_048_576
+"""Pairs of states, times the edges of a state, that one reduction may combine."""
 
 
 @dataclass(slots=True)
@@ -31,6 +32,7 @@ class StringAutomata:
     """
 
     places: Mapping[str, JsonPointer] = field(default_factory=dict)
+    work: int = 0
     _atoms: dict[Atom, Dfa] = field(default_factory=dict)
     _terms: dict[Term, Dfa] = field(default_factory=dict)
 
@@ -46,6 +48,8 @@ class StringAutomata:
 
         Raises: UnsupportedSchema — a limit.
         """
+        if not term.excluded and (term.least or term.most is not None):
+            return not has_word(self.term(Term(atoms=term.atoms)), term.least, term.most)
         return self.term(term).is_empty
 
     def term(self, term: Term) -> Dfa:
@@ -70,31 +74,61 @@ class StringAutomata:
         for term in strings.terms:
             machine = self.term(term)
             try:
-                found = machine if found is NOTHING else union(found, machine)
+                found = machine if found is NOTHING else self._combined(union, found, machine)
             except AutomatonLimit as limit:
                 raise self._refusal(limit, term.atoms) from None
         return found
 
     def without(self, machine: Dfa, excluded: frozenset[str]) -> Dfa:
-        """Return an automaton's words without some.
-
-        Raises: UnsupportedSchema — a limit.
-        """
+        """Return an automaton's words without some."""
         return difference(machine, word_automaton(sorted(excluded))) if excluded else machine
 
     def _build(self, term: Term) -> Dfa:
-        ordered = sorted(term.atoms, key=lambda a: (not a.positive, a.kind.value, a.text))
+        if term.most is not None and self._is_short(term):
+            return self._short(term)
+        machine = self._atoms_automaton(term.atoms)
+        if not _fits(machine, term.least, term.most):
+            machine = with_length(machine, term.least, term.most, EDGE_LIMIT)
+        return self.without(machine, term.excluded)
+
+    def _is_short(self, term: Term) -> bool:
+        """Return whether a format with length limits of its own meets a closer one."""
+        if len(term.atoms) != 1:
+            return False
+        (atom,) = term.atoms
+        if not (atom.positive and atom.text in SHORT_FORMATS and atom.kind is AtomKind.FORMAT):
+            return False
+        longest = longest_characters(self._affirmed(atom))
+        return longest is None or longest > (term.most or 0)
+
+    def _short(self, term: Term) -> Dfa:
+        """Return a format under a length bound that implies the limits inside it.
+
+        Math: no part of a text of at most 63 characters is longer than 63 characters.
+        """
+        (atom,) = term.atoms
+        most = min(term.most or 0, SHORT_CHARACTERS)
+        machine = with_length(format_automaton(atom.text, short=True), term.least, most, EDGE_LIMIT)
+        return self.without(machine, term.excluded)
+
+    def _atoms_automaton(self, atoms: frozenset[Atom]) -> Dfa:
+        ordered = sorted(atoms, key=lambda a: (not a.positive, a.kind.value, a.text))
         machine: Dfa | None = None
         for atom in ordered:
-            affirmed = self._affirmed(atom.kind, atom.text)
-            if atom.positive:
-                machine = affirmed if machine is None else intersection(machine, affirmed)
+            affirmed = self._affirmed(atom)
+            if machine is None:
+                machine = affirmed if atom.positive else complement(affirmed)
             else:
-                machine = complement(affirmed) if machine is None else difference(machine, affirmed)
-        machine = ANY_TEXT if machine is None else machine
-        if term.least or term.most is not None:
-            machine = bounded(machine, term.least, term.most)
-        return self.without(machine, term.excluded)
+                combine = intersection if atom.positive else difference
+                machine = self._combined(combine, machine, affirmed)
+        return ANY_TEXT if machine is None else machine
+
+    def _combined(self, combine: Callable[[Dfa, Dfa], Dfa], first: Dfa, second: Dfa) -> Dfa:
+        edges = max(len(row) for machine in (first, second) for row in machine.edges)
+        self.work += first.state_count * second.state_count * (edges + 1)
+        if self.work > WORK_LIMIT:
+            raise AutomatonLimit("automaton state pairs", WORK_LIMIT)
+        return combine(first, second)
 
     def _refusal(self, limit: AutomatonLimit, atoms: frozenset[Atom]) -> UnsupportedSchema:
         atom = min(atoms, key=lambda a: (a.kind.value, a.text), default=None)
@@ -104,10 +138,20 @@ class StringAutomata:
             location=JsonPointer() if atom is None else self.places.get(atom.text, JsonPointer()),
         )
 
-    def _affirmed(self, kind: AtomKind, text: str) -> Dfa:
-        atom = Atom(kind, text)
-        found = self._atoms.get(atom)
+    def _affirmed(self, atom: Atom) -> Dfa:
+        key = atom._replace(positive=True)
+        found = self._atoms.get(key)
         if found is None:
-            build = pattern_automaton if kind is AtomKind.PATTERN else format_automaton
-            found = self._atoms[atom] = build(text)
+            build = pattern_automaton if atom.kind is AtomKind.PATTERN else format_automaton
+            found = self._atoms[key] = build(atom.text)
         return found
+
+
+def _fits(dfa: Dfa, low: int, high: int | None) -> bool:
+    """Return whether every word has a length in the bounds anyway."""
+    if low and (shortest_characters(dfa) or 0) < low:
+        return False
+    if high is None:
+        return True
+    longest = longest_characters(dfa)
+    return longest is not None and longest <= high
