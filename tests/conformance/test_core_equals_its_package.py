@@ -1,19 +1,10 @@
 """Masks through our seam equal those of the core's own Python package, on the same text."""
 
-import warnings
-
 import pytest
 
-from ninfer.contract import TokenClass
+from support.core_package import core_package, package_compiler
 from support.grammars import EBNF, EOS, VOCABULARY, WORD, matcher
 from support.masks import mask_buffer
-
-
-@pytest.fixture(scope="module")
-def package():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return pytest.importorskip("xgrammar")
 
 
 @pytest.mark.parametrize(
@@ -25,15 +16,9 @@ def package():
         ("anything", [*"é上".encode(), ord(" ")]),
     ],
 )
-def test_masks_along_a_path_are_the_packages_masks(package, name, drafts):
-    spelled = zip(VOCABULARY.pieces, VOCABULARY.classes, strict=True)
-    tokens = package.TokenizerInfo(
-        [piece if kind == TokenClass.TEXT else b"" for piece, kind in spelled],
-        package.VocabType.RAW,
-        vocab_size=VOCABULARY.token_domain,
-        stop_token_ids=list(EOS),
-    )
-    grammar = package.GrammarCompiler(tokens, max_threads=1).compile_grammar(EBNF[name])
+def test_masks_along_a_path_are_the_packages_masks(name, drafts):
+    package = core_package()
+    grammar = package_compiler(VOCABULARY, dynamic=False).compile_grammar(EBNF[name])
     reference = package.GrammarMatcher(grammar)
     expected = package.allocate_token_bitmask(len(drafts) + 1, VOCABULARY.token_domain)
     for position, token in enumerate(drafts):

@@ -7,18 +7,17 @@ and goes back; the calls alone are measured too. Bar: at most 0.6 of the time on
 from __future__ import annotations
 
 import time
-import warnings
 from functools import cache
-from types import SimpleNamespace
 
 import pytest
 
-from ninfer.contract import OutputConstraint, TokenClass
+from ninfer.contract import OutputConstraint
 from ninfer.text import GrammarCore, Matcher, lookahead_batch
 from ninfer.text.admission import admit
 from ninfer.text.emitter import emit
+from support.core_package import core_package, package_compiler
 from support.masks import mask_buffer
-from support.vocabularies import qwen_tokenizer, qwen_vocabulary
+from support.vocabularies import qwen_ids, qwen_vocabulary
 
 DRAFTS = 15
 ROWS = 8
@@ -42,7 +41,7 @@ def core() -> GrammarCore:
 
 @cache
 def drafts() -> list[int]:
-    return qwen_tokenizer().encode(TEXT).ids[:DRAFTS]
+    return qwen_ids(TEXT)[:DRAFTS]
 
 
 def native(name, rows=1):
@@ -58,30 +57,16 @@ def native(name, rows=1):
 
 
 @cache
-def package():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        module = pytest.importorskip("xgrammar")
-    vocabulary = qwen_vocabulary()
-    spelled = zip(vocabulary.pieces, vocabulary.classes, strict=True)
-    tokens = module.TokenizerInfo(
-        [piece if kind == TokenClass.TEXT else b"" for piece, kind in spelled],
-        module.VocabType.RAW,
-        vocab_size=vocabulary.token_domain,
-        stop_token_ids=list(vocabulary.eos_ids),
-    )
-    compiler = module.GrammarCompiler(
-        tokens, max_threads=1, cache_limit_bytes=64 << 20, enable_dynamic_compilation=True
-    )
-    return SimpleNamespace(module=module, compiler=compiler)
+def compiler():
+    return package_compiler(qwen_vocabulary())
 
 
 def through_package(name):
     """Return two calls of the core's package: the same work, and its calls alone."""
-    core_package = package()
+    package = core_package()
     text = emit(admit(CONSTRAINTS[name], qwen_vocabulary()))
-    matcher = core_package.module.GrammarMatcher(core_package.compiler.compile_grammar(text))
-    masks = core_package.module.allocate_token_bitmask(DRAFTS + 1, qwen_vocabulary().token_domain)
+    matcher = package.GrammarMatcher(compiler().compile_grammar(text))
+    masks = package.allocate_token_bitmask(DRAFTS + 1, qwen_vocabulary().token_domain)
     rows = masks.numpy()
     tokens = drafts()
 

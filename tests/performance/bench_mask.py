@@ -10,8 +10,9 @@ from ninfer.contract import OutputConstraint
 from ninfer.text import CompiledGrammar, GrammarCore, Matcher, lookahead_batch
 from ninfer.text.admission import admit
 from ninfer.text.emitter import emit
+from support.core_package import core_package, package_compiler
 from support.masks import advance, mask_buffer
-from support.vocabularies import qwen_tokenizer, qwen_vocabulary
+from support.vocabularies import qwen_ids, qwen_vocabulary
 
 ROWS = 64
 
@@ -29,9 +30,14 @@ def grammar(name: str) -> CompiledGrammar:
     return core.compile(emit(admit(POSITIONS[name][0], qwen_vocabulary())))
 
 
+@cache
+def compiler():
+    return package_compiler(qwen_vocabulary())
+
+
 def matcher(name: str) -> Matcher:
     at = Matcher(grammar(name))
-    advance(at, qwen_tokenizer().encode(POSITIONS[name][1]).ids)
+    advance(at, qwen_ids(POSITIONS[name][1]))
     return at
 
 
@@ -40,6 +46,16 @@ def test_mask_in_one_call(benchmark, name):
     at = matcher(name)
     masks = mask_buffer(1, at.mask_words)
     assert benchmark(at.lookahead, (), masks).filled == 1
+
+
+@pytest.mark.parametrize("name", POSITIONS)
+def test_mask_through_the_package(benchmark, name):
+    package = core_package()
+    text = emit(admit(POSITIONS[name][0], qwen_vocabulary()))
+    at = package.GrammarMatcher(compiler().compile_grammar(text))
+    assert all(map(at.accept_token, qwen_ids(POSITIONS[name][1])))
+    masks = package.allocate_token_bitmask(1, qwen_vocabulary().token_domain)
+    assert benchmark(at.fill_next_token_bitmask, masks)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -1,5 +1,7 @@
 """One matcher, one transaction at a time: what each operation changes and what it leaves alone."""
 
+from pathlib import Path
+
 import pytest
 
 from ninfer.contract import InvalidMask, PendingPreview, TokenMatcher
@@ -193,3 +195,19 @@ def test_a_matcher_without_a_grammar_is_refused():
         Matcher(None)
     with pytest.raises(Exception, match="mark"):
         Matcher.__new__(Matcher).lookahead([], mask_buffer(1, 1))
+
+
+def test_work_that_is_undone_leaves_no_memory_behind():
+    at = matcher("nested")
+    advance(at, b"[[1,")
+    masks = mask_buffer(4, at.mask_words)
+
+    def turns(count):
+        for _ in range(count):
+            at.lookahead([WORD[b"[["], ord("1"), WORD[b"]]"]], masks)
+            at.preview([WORD[b"[["], ord("1")])
+            at.discard()
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    settled = turns(2_000)
+    assert turns(10_000) - settled < 2 << 20

@@ -22,6 +22,7 @@ from ninfer.contract import (
 )
 from ninfer.text._core import CompiledGrammar
 from ninfer.text._matcher import Matcher
+from ninfer.text.admission import admit
 from ninfer.text.cache import CompilationCache
 from ninfer.text.choice import canonical_choice
 from ninfer.text.core import GrammarCore
@@ -105,8 +106,6 @@ class ConstraintCompiler:
         return Matcher(compiled.grammar)
 
     def _language(self, constraint: OutputConstraint, envelope: Envelope | None) -> Grammar:
-        from ninfer.text.admission import admit
-
         grammar = admit(constraint, self.vocabulary)
         return grammar if envelope is None else envelope.wrap(grammar)
 
