@@ -10,6 +10,14 @@ from torch.nn import functional
 
 from ninfer.runtime.models.forward_batch import ForwardBatch, GatherPlan, RowPlan
 
+SINGLE_THREAD_TOKENS = 2048
+"""Keys of all rows together up to which waking threads costs more than it saves.
+
+Measured on 2 threads with 8 rows, each product 16 µs on one thread and 34 µs on two at 100 keys;
+a whole round took 0.75 of the time at 8 · 64 keys, 0.8 at 8 · 256, and more from 8 · 1,000 on.
+Switching costs 0.2 µs.
+"""
+
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, batch: ForwardBatch) -> Tensor:
     """Return what every column attends to, [N, heads · head_dim].
@@ -28,17 +36,27 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, batch: ForwardBatch) -
 def _attend_rows(queries: Tensor, keys: Tensor, values: Tensor, rows: Sequence[RowPlan]) -> Tensor:
     """Attend row by row: no padding, and contiguous rows are read in place."""
     by_row = torch.split(queries, [row.columns for row in rows])
-    parts = []
-    for row, q in zip(rows, by_row, strict=True):
-        out = functional.scaled_dot_product_attention(
-            q.transpose(0, 1).unsqueeze(0),
-            row.read(keys),
-            row.read(values),
-            attn_mask=row.mask,
-            enable_gqa=True,
-        )
-        parts.append(out.transpose(1, 2))
-    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+    if len(rows) == 1:
+        return _attend_row(by_row[0], keys, values, rows[0])
+    threads = torch.get_num_threads()
+    if queries.device.type == "cpu" and sum(row.length for row in rows) <= SINGLE_THREAD_TOKENS:
+        torch.set_num_threads(1)
+    try:
+        parts = [_attend_row(q, keys, values, row) for q, row in zip(by_row, rows, strict=True)]
+    finally:
+        torch.set_num_threads(threads)
+    return torch.cat(parts, dim=1)
+
+
+def _attend_row(queries: Tensor, keys: Tensor, values: Tensor, row: RowPlan) -> Tensor:
+    attended = functional.scaled_dot_product_attention(
+        queries.transpose(0, 1).unsqueeze(0),
+        row.read(keys),
+        row.read(values),
+        attn_mask=row.mask,
+        enable_gqa=True,
+    )
+    return attended.transpose(1, 2)
 
 
 def _attend_gathered(queries: Tensor, keys: Tensor, values: Tensor, plan: GatherPlan) -> Tensor:
