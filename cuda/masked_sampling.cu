@@ -29,6 +29,14 @@ struct Arguments {
   int domain;
 };
 
+__device__ SamplingRecord record_of(const Arguments& in, int row) {
+  if (in.records) return in.records[row];
+  SamplingRecord greedy{};
+  greedy.limit = 1;
+  greedy.flags = kConstrained;
+  return greedy;
+}
+
 template <typename T>
 __device__ Column<T> column_of(const Arguments& in, int row, const SamplingRecord& record) {
   Column<T> column{};
@@ -52,14 +60,11 @@ __device__ int choose(double* weights, const uint64_t* top, int found,
 }
 
 template <typename T>
-__global__ void __launch_bounds__(kThreads) sample(Arguments in) {
+__global__ void __launch_bounds__(kThreads, kResidentBlocks<T>) sample(Arguments in) {
   int row = blockIdx.y;
-  SamplingRecord record{};
-  record.limit = 1;
-  record.flags = kConstrained;
-  if (in.records) record = in.records[row];
-  Column<T> column = column_of<T>(in, row, record);
   uint32_t* maxima = in.scratch[row].maxima;
+  SamplingRecord record = record_of(in, row);
+  Column<T> column = column_of<T>(in, row, record);
   scan(column, in.plan, blockIdx.x, maxima);
   if (!arrive_last(in.counters->arrivals + row, in.plan.splits)) return;
 

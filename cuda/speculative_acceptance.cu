@@ -62,29 +62,51 @@ __device__ Column<T> column_of(const Arguments& in, int row, int position,
   return column;
 }
 
-// q of a token at a drafted position; the proposal is sparse.
-__device__ double proposed(const Arguments& in, int row, int position, int64_t token) {
-  int64_t first = (static_cast<int64_t>(row) * in.draft_limit + position) * in.proposal_candidates;
+// What one drafted position says: the draft, and one candidate of its q in each of 16 lanes.
+struct Drafted {
+  int64_t draft = -1;
+  int64_t token = -1;
+  float q = 0;
+};
+
+__device__ Drafted drafted_at(const Arguments& in, int row, int position) {
+  Drafted out;
+  int lane = threadIdx.x % 32;
+  if (position >= in.draft_limit) return out;
+  int64_t place = static_cast<int64_t>(row) * in.draft_limit + position;
+  out.draft = in.drafts[place];
+  if (in.proposal_tokens && lane < in.proposal_candidates) {
+    out.token = in.proposal_tokens[place * in.proposal_candidates + lane];
+    out.q = in.proposal_q[place * in.proposal_candidates + lane];
+  }
+  return out;
+}
+
+// q of this lane's token; the proposal is sparse.
+__device__ double proposed(const Drafted& drafted, int64_t token) {
   double q = 0;
-  for (int i = 0; i < in.proposal_candidates; ++i) {
-    if (in.proposal_tokens[first + i] == token) q += in.proposal_q[first + i];
+#pragma unroll
+  for (int i = 0; i < kProposalLimit; ++i) {
+    int64_t listed = __shfl_sync(kWarp, drafted.token, i);
+    float mass = __shfl_sync(kWarp, drafted.q, i);
+    if (listed == token) q += mass;
   }
   return q;
 }
 
-__device__ bool passes(const Arguments& in, int row, int position, double p,
+__device__ bool passes(const Arguments& in, const Drafted& drafted, int position, double p,
                        const SamplingRecord& record) {
   double u = uniform(record.seed, record.position + position + 1, kSpeculativeAccept);
   if (in.proposal_tokens == nullptr) return u < p;
-  double q = proposed(in, row, position, in.drafts[row * in.draft_limit + position]);
+  double q = proposed(drafted, drafted.draft);
   return p > 0 && (p >= q || __dmul_rn(u, q) < p);
 }
 
 // One warp: normalises a column and tests its draft.
-__device__ void settle_column(const Arguments& in, int row, int position, int extent,
-                              const SamplingRecord& record, const Selection& selection,
-                              int found, RowStatus status, double* weights,
-                              ColumnResult& result) {
+__device__ void settle_column(const Arguments& in, const Drafted& drafted, int position,
+                              int extent, const SamplingRecord& record,
+                              const Selection& selection, int found, RowStatus status,
+                              double* weights, ColumnResult& result) {
   int lane = threadIdx.x;
   double mass = weigh(weights, selection.top, found, record);
   int token = lane < found ? candidate_token(selection.top[lane]) : -1;
@@ -95,10 +117,9 @@ __device__ void settle_column(const Arguments& in, int row, int position, int ex
   }
   bool passed = false;
   if (position < extent) {
-    int64_t draft = in.drafts[row * in.draft_limit + position];
-    uint32_t found_at = __ballot_sync(kWarp, token >= 0 && token == draft);
+    uint32_t found_at = __ballot_sync(kWarp, token >= 0 && token == drafted.draft);
     double p_draft = __shfl_sync(kWarp, p, found_at ? __ffs(found_at) - 1 : 31);
-    passed = status == kOk && passes(in, row, position, p_draft, record);
+    passed = passes(in, drafted, position, p_draft, record) && status == kOk;
   }
   if (lane == 0) {
     result.status = status;
@@ -126,12 +147,13 @@ __device__ void settle_row(const Arguments& in, int row, int extent, const Sampl
   if (lane < kTopKLimit) {
     weight = __ldcg(&last.p[lane]);
     token = __ldcg(&last.tokens[lane]);
-    if (rejected && in.proposal_tokens == nullptr && token == drafts[accepted]) weight = 0;
-    if (rejected && in.proposal_tokens != nullptr) {
-      weight = fmax(weight - proposed(in, row, accepted, token), 0.0);
-    }
-    weights[lane] = weight;
   }
+  if (rejected) {
+    Drafted drafted = drafted_at(in, row, accepted);
+    double q = in.proposal_tokens ? proposed(drafted, token) : double(token == drafted.draft);
+    weight = fmax(weight - q, 0.0);
+  }
+  if (lane < kTopKLimit) weights[lane] = weight;
   __syncwarp();
   double u = uniform(record.seed, record.position + accepted + 1,
                      rejected ? kSpeculativeCorrection : kSpeculativeBonus);
@@ -148,35 +170,27 @@ __device__ void settle_row(const Arguments& in, int row, int extent, const Sampl
   }
 }
 
-__device__ bool arrive_last_warp(uint32_t* counter, int expected) {
-  __threadfence();
-  __syncwarp();
-  uint32_t before = 0;
-  if (threadIdx.x == 0) before = atomicInc(counter, expected - 1);
-  __threadfence();
-  return __shfl_sync(kWarp, before, 0) == expected - 1u;
-}
-
 template <typename T>
-__global__ void __launch_bounds__(kThreads) accept(Arguments in) {
+__global__ void __launch_bounds__(kThreads, kResidentBlocks<T>) accept(Arguments in) {
   int positions = in.draft_limit + 1;
   int row = blockIdx.y / positions;
   int position = blockIdx.y % positions;
   int extent = max(0, min(in.extents[row], in.draft_limit));
   if (position > extent) return;
+  uint32_t* maxima = in.scratch[blockIdx.y].maxima;
   SamplingRecord record = in.records[row];
   Column<T> column = column_of<T>(in, row, position, record);
-  ColumnScratch& scratch = in.scratch[blockIdx.y];
-  scan(column, in.plan, blockIdx.x, scratch.maxima);
+  scan(column, in.plan, blockIdx.x, maxima);
   if (!arrive_last(in.counters->arrivals + blockIdx.y, in.plan.splits)) return;
 
   __shared__ Selection selection;
   __shared__ double weights[kTopKLimit];
+  Drafted drafted = drafted_at(in, row, position);
   RowStatus status;
-  int found = select(selection, column, in.plan, scratch.maxima, record.limit, &status);
+  int found = select(selection, column, in.plan, maxima, record.limit, &status);
   if (threadIdx.x >= 32) return;
-  settle_column(in, row, position, extent, record, selection, found, status, weights,
-                scratch.result);
+  settle_column(in, drafted, position, extent, record, selection, found, status, weights,
+                in.scratch[blockIdx.y].result);
   if (!arrive_last_warp(in.counters->row_arrivals + row, extent + 1)) return;
   settle_row(in, row, extent, record, weights);
 }

@@ -40,8 +40,13 @@ struct Column {
   }
 
   __device__ float adjusted(const Vector<T>& vector, int index, int i) const {
-    float logit = element(vector, i);
-    return counts == nullptr ? logit : adjusted(logit, __ldg(counts + index * kVector + i));
+    return adjusted(element(vector, i), __ldg(counts + index * kVector + i));
+  }
+
+  // Penalties that only lower: a raw logit bounds its adjusted one from above, so counts are read
+  // for candidates alone.
+  __device__ bool scans_raw() const {
+    return counts == nullptr || (presence >= 0 && frequency >= 0);
   }
 
   __device__ int overlaid(int token) const {

@@ -38,6 +38,7 @@ __device__ inline double weigh(double* weights, const uint64_t* top, int found,
   bool kept = lane < found && (record.top_p >= 1 || before < bound) && weight >= record.min_p;
   uint32_t cut = ~__ballot_sync(kWarp, kept || lane == 0);
   int support = __ffs(cut) - 1;
+  __syncwarp();
   if (lane < kTopKLimit && lane >= support) weights[lane] = 0;
   __syncwarp();
   return __shfl_sync(kWarp, before, support);

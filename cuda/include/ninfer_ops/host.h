@@ -95,13 +95,22 @@ inline void check_launch(const char* op) {
   }
 }
 
-// `splits` 0 chooses: enough blocks to fill the device, none without work.
+// Few columns: one wave of blocks, as many as fit at once. Many: blocks stay small enough that their
+// ends overlap, and large enough that the selection after them does not weigh. Measured on an H200.
+inline int64_t splits_for(int64_t columns, int64_t multiprocessors) {
+  int64_t wave = 4 * multiprocessors / columns;
+  int64_t waves = 16 * multiprocessors / columns;
+  waves = waves > 32 ? 32 : waves;
+  return wave > waves ? wave : waves;
+}
+
+// `splits` 0 chooses.
 inline Plan plan_for(const TensorView& logits, int64_t columns, int64_t splits) {
   int multiprocessors = 1;
   cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount,
                          logits.device().device_id);
   int64_t tiles = (logits.size(-1) + kVector * kThreads - 1) / (kVector * kThreads);
-  if (splits <= 0) splits = (kBlocksPerMultiprocessor * multiprocessors + columns - 1) / columns;
+  if (splits <= 0) splits = splits_for(columns, multiprocessors);
   int64_t least = (tiles + kMaxVectorsPerThread - 1) / kMaxVectorsPerThread;
   splits = splits > kMaxSplits ? kMaxSplits : splits;
   splits = splits > tiles ? tiles : splits;

@@ -11,12 +11,15 @@ namespace ninfer_ops {
 inline constexpr int kThreads = 256;
 inline constexpr int kGroupLanes = 4;
 inline constexpr int kGroups = kThreads / kGroupLanes;  // groups of one block
-inline constexpr int kMaxSplits = 32;                   // blocks of one column
-inline constexpr int kMaxVectorsPerThread = 32;
-inline constexpr int kBlocksPerMultiprocessor = 16;     // wished for; more than fit at once
+inline constexpr int kMaxSplits = 64;                   // blocks of one column
+inline constexpr int kMaxVectorsPerThread = 16;
 inline constexpr int kMaxColumns = 4096;
 inline constexpr int64_t kMaxDomain =
     int64_t{kVector} * kThreads * kMaxSplits * kMaxVectorsPerThread;
+
+// Resident blocks a multiprocessor that keep the memory busy; they cap the registers.
+template <typename T>
+inline constexpr int kResidentBlocks = sizeof(T) == 2 ? 6 : 4;
 
 // Block s of a column owns the vectors [s * n * 256, (s + 1) * n * 256); its thread t takes every
 // 256th of them. A group is four neighbouring threads.

@@ -1,4 +1,5 @@
-// First half of a column: the best adjusted logit of every group, each logit read once.
+// First half of a column: the best logit of every group, each logit read once; after penalties
+// where these can raise a logit.
 #pragma once
 
 #include "ninfer_ops/column.cuh"
@@ -70,9 +71,9 @@ __device__ float scan_penalised(const Column<T>& column, const Plan& plan, int s
 // Leaves the ordered best of the block's 64 groups at `maxima`.
 template <typename T>
 __device__ void scan(const Column<T>& column, const Plan& plan, int split, uint32_t* maxima) {
-  __shared__ uint8_t marks[kMaxVectorsPerThread * kThreads];
+  __shared__ alignas(16) uint8_t marks[kMaxVectorsPerThread * kThreads];
   float best;
-  if (column.counts == nullptr) {
+  if (column.scans_raw()) {
     best = scan_plain(column, plan, split);
   } else {
     if (column.overlay_tokens) mark_overlay(column, plan, split, marks);

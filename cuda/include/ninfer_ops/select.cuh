@@ -21,6 +21,7 @@ struct Selection {
   uint32_t bests[kGroups];
   uint64_t warp_best[kThreads / 32];
   uint32_t bound;
+  uint32_t floor;
   int listed_count;
   int group_count;
   int any_allowed;
@@ -41,6 +42,7 @@ __device__ inline void find_bound(Selection& shared, const uint32_t* held, int l
     best = max(best, __shfl_xor_sync(0xFFFFFFFFu, best, lane));
   }
   if (threadIdx.x % kGroupLanes == 0) shared.bests[threadIdx.x / kGroupLanes] = best;
+  if (threadIdx.x == 0) shared.floor = kNegativeInfinityKey + 1;
   __syncthreads();
   if (threadIdx.x < kGroups) {
     uint32_t mine = shared.bests[threadIdx.x];
@@ -58,28 +60,33 @@ __device__ inline void find_bound(Selection& shared, const uint32_t* held, int l
   __syncthreads();
 }
 
+// Lists what one vector of a group holds: tokens whose scanned logit reaches `bound` and whose
+// adjusted logit reaches `floor`.
 template <typename T>
-__device__ void list_group(Selection& shared, const Column<T>& column, const Plan& plan,
-                           int group, int member) {
+__device__ void list_vector(Selection& shared, const Column<T>& column, const Plan& plan,
+                            int group, int member) {
   int thread = group % kGroups * kGroupLanes + member % kGroupLanes;
   int index = plan.vector(group / kGroups, member / kGroupLanes, thread);
+  if (index >= column.vectors()) return;
   uint32_t bits = column.bits(index);
-  if (!bits) return;
   Vector<T> vector = column.load(index);
+  bool raw = column.scans_raw();
 #pragma unroll
   for (int i = 0; i < kVector; ++i) {
     if (!(bits >> i & 1)) continue;
-    uint32_t value = ordered(column.adjusted(vector, index, i));
+    uint32_t value = ordered(raw ? element(vector, i) : column.adjusted(vector, index, i));
     if (value < shared.bound) continue;
     int token = index * kVector + i;
-    if (column.overlay_tokens && column.overlaid(token)) continue;
-    list(shared, candidate_key(value, token));
+    if (raw && column.counts) value = ordered(column.value(token));
+    if (!raw && column.overlay_tokens && column.overlaid(token)) continue;
+    if (value >= shared.floor) list(shared, candidate_key(value, token));
   }
 }
 
-// Drafts counted on top are candidates of their own; each token once.
+// Drafts counted on top were left out of a scan of adjusted logits; each token once.
 template <typename T>
 __device__ void list_overlay(Selection& shared, const Column<T>& column) {
+  if (column.scans_raw()) return;
   for (int i = threadIdx.x; i < column.overlay_tokens; i += kThreads) {
     int64_t wide = column.overlay[i];
     if (wide < 0 || wide >= column.domain) continue;
@@ -155,6 +162,41 @@ __device__ bool any_allowed(Selection& shared, const Column<T>& column) {
   return shared.any_allowed;
 }
 
+// Lists and ranks what reaches the bound; false when it is more than the list holds.
+template <typename T>
+__device__ bool list_candidates(Selection& shared, const Column<T>& column, const Plan& plan,
+                                const uint32_t* held, int limit) {
+  if (threadIdx.x == 0) shared.listed_count = shared.group_count = 0;
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    if (held[i] < shared.bound) continue;
+    int place = atomicAdd(&shared.group_count, 1);
+    shared.groups[place] = static_cast<uint16_t>(i * kThreads + threadIdx.x);
+  }
+  __syncthreads();
+  int members = plan.vectors_per_thread * kGroupLanes;
+  for (int i = threadIdx.x; i < shared.group_count * members; i += kThreads) {
+    list_vector(shared, column, plan, shared.groups[i / members], i % members);
+  }
+  list_overlay(shared, column);
+  __syncthreads();
+  if (shared.listed_count > kListed) return false;
+  rank(shared, limit);
+  return true;
+}
+
+// The raw bound promises `limit` tokens, but their adjusted logits may lie below it. Then the
+// limit-th of those is the true bound. Returns whether it was lowered.
+__device__ inline bool lower_bound(Selection& shared, int limit) {
+  uint32_t floor = kNegativeInfinityKey + 1;
+  if (shared.listed_count >= limit) floor = static_cast<uint32_t>(shared.top[limit - 1] >> 32);
+  bool lowered = floor < shared.bound;
+  __syncthreads();
+  if (lowered && threadIdx.x == 0) shared.bound = shared.floor = floor;
+  return lowered;
+}
+
 // Leaves the candidates in `top`, best first, and returns how many there are; 0 with a status.
 template <typename T>
 __device__ int select(Selection& shared, const Column<T>& column, const Plan& plan,
@@ -165,27 +207,12 @@ __device__ int select(Selection& shared, const Column<T>& column, const Plan& pl
     int group = i * kThreads + threadIdx.x;
     held[i] = group < plan.splits * kGroups ? __ldcg(maxima + group) : 0;
   }
-  if (threadIdx.x == 0) shared.listed_count = shared.group_count = 0;
   find_bound(shared, held, limit);
-#pragma unroll
-  for (int i = 0; i < kHeld; ++i) {
-    if (held[i] < shared.bound) continue;
-    int place = atomicAdd(&shared.group_count, 1);
-    shared.groups[place] = static_cast<uint16_t>(i * kThreads + threadIdx.x);
+  bool listed = list_candidates(shared, column, plan, held, limit);
+  if (listed && column.counts && column.scans_raw() && lower_bound(shared, limit)) {
+    listed = list_candidates(shared, column, plan, held, limit);
   }
-  __syncthreads();
-  int members = plan.vectors_per_thread * kGroupLanes;
-  for (int i = threadIdx.x; i < shared.group_count * members; i += kThreads) {
-    list_group(shared, column, plan, shared.groups[i / members], i % members);
-  }
-  list_overlay(shared, column);
-  __syncthreads();
-  int found = min(shared.listed_count, limit);
-  if (shared.listed_count > kListed) {
-    found = select_slowly(shared, column, limit);
-  } else {
-    rank(shared, limit);
-  }
+  int found = listed ? min(shared.listed_count, limit) : select_slowly(shared, column, limit);
   *status = kOk;
   if (found == 0) {
     *status = any_allowed(shared, column) ? kNonFinite : kEmptySet;
