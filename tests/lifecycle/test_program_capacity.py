@@ -119,15 +119,14 @@ def test_no_page_ever_has_two_owners(actions: list[tuple[str, int, int]]) -> Non
         assert room.available_pages == 12 - sum(map(len, live))
 
 
-def test_a_lone_growing_row_stays_one_run(model: LoadedModel) -> None:
-    owner = program(model, max_concurrency=4, max_context=256)
-    rows = [open_row(owner, prompt(10, i)) for i in range(4)]
-    for row in rows:
-        start(owner, row)
-    residents = [owner._residents.get(row) for row in rows]
-    for resident in residents:
-        owner._residents.reserve(resident, 256)
-    assert all(resident.slots.run_begin is not None for resident in residents)
+def test_rows_that_grow_side_by_side_each_stay_one_run() -> None:
+    pool = KvPool(1, 16, 1, 1, device=torch.device("cpu"), dtype=torch.float32)
+    room = KvRoom(pool, 16)
+    rows = [room.take(10) for _ in range(4)]
+    for tokens in (100, 150, 256):
+        rows = [owned + room.grow(owned, tokens) for owned in rows]
+    assert all(SlotMap(owned).run_begin is not None for owned in rows)
+    assert room.available_pages == 0
 
 
 def test_a_page_table_addresses_runs_and_scattered_pages_alike() -> None:
