@@ -185,7 +185,7 @@ cdef class Matcher:
             return 0
         taken = self.take(PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
         if taken == 0:
-            # The core takes a string whole or not at all; its longest legal start goes byte by byte.
+            # The core takes a string whole or not at all; its legal start goes byte by byte.
             while self.take(PyBytes_AS_STRING(text) + taken, 1) == 1:
                 taken += 1
         self.matcher_nanoseconds += now() - start

@@ -94,7 +94,9 @@ cdef inline int walk(const MatcherMethods* methods, Row* row) noexcept nogil:
     return row.drafts
 
 
-cdef inline bint fill_position(const MatcherMethods* methods, Row* row, int position) noexcept nogil:
+cdef inline bint fill_position(
+    const MatcherMethods* methods, Row* row, int position
+) noexcept nogil:
     cdef int64_t start = now()
     cdef uint32_t* words = row.masks + position * row.words
     cdef int64_t stride = 1

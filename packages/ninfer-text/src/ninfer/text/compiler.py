@@ -28,6 +28,7 @@ from ninfer.text.choice import canonical_choice
 from ninfer.text.core import GrammarCore
 from ninfer.text.emitter import emit
 from ninfer.text.grammar import Grammar
+from ninfer.text.warm_up import warm_walks
 
 CACHE_BYTES = 256 << 20
 
@@ -104,6 +105,13 @@ class ConstraintCompiler:
     def matcher(self, compiled: Compiled) -> Matcher:
         """Return a new matcher at the start of a compiled language."""
         return Matcher(compiled.grammar)
+
+    def warm_up(self) -> None:
+        """Index the vocabulary and fill the masks that JSON answers share.
+
+        Units: about half a second of CPU with a vocabulary of 248,000 tokens, off the request path.
+        """
+        warm_walks(lambda constraint: self.compile(constraint).grammar)
 
     def _language(self, constraint: OutputConstraint, envelope: Envelope | None) -> Grammar:
         grammar = admit(constraint, self.vocabulary)
