@@ -84,14 +84,13 @@ def dependent(
     else:
         needed = (_members(consequence),)
     absent = ObjectShape({name: Field(FALSE, declared=False)})
-    shapes: list[ObjectShape | None] = []
+    shapes: list[ObjectShape] = []
     for shape in value.objects:
-        shapes.append(meet_objects(shape, absent, context))
-        having = meet_objects(shape, present, context)
-        if having is not None:
-            shapes += [meet_objects(having, need, context) for need in needed]
-    kept = distinct_objects(shape for shape in shapes if shape is not None)
-    return replace(value, objects=kept)
+        shapes += meet_objects(shape, absent, context)
+        for having in meet_objects(shape, present, context):
+            for need in needed:
+                shapes += meet_objects(having, need, context)
+    return replace(value, objects=distinct_objects(shapes))
 
 
 def _members(names: tuple[str, ...]) -> ObjectShape:

@@ -81,8 +81,8 @@ def _other_objects(shapes: tuple[ObjectShape, ...], context: Context) -> tuple[O
     rest: tuple[ObjectShape, ...] = (ANY_OBJECT,)
     for shape in shapes:
         failures = list(_object_failures(shape, context))
-        met = (meet_objects(a, b, context) for a in rest for b in failures)
-        rest = distinct_objects(found for found in met if found is not None)
+        met = [meet_objects(a, b, context) for a in rest for b in failures]
+        rest = distinct_objects(found for part in met for found in part)
     return rest
 
 

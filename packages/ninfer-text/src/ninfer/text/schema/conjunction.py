@@ -31,14 +31,14 @@ def meet(a: Value, b: Value, context: Context) -> Value:
         return a
     context.spend_conjunction()
     arrays = (meet_arrays(x, y, context) for x in a.arrays for y in b.arrays)
-    objects = (meet_objects(x, y, context) for x in a.objects for y in b.objects)
+    objects = (shape for x in a.objects for y in b.objects for shape in meet_objects(x, y, context))
     return Value(
         a.null and b.null,
         a.booleans & b.booleans,
         a.numbers & b.numbers,
         strings.meet(a.strings, b.strings, context.oracle),
         distinct_arrays(shape for shape in arrays if shape is not None),
-        distinct_objects(shape for shape in objects if shape is not None),
+        distinct_objects(objects),
     )
 
 
@@ -81,8 +81,8 @@ def trimmed_array(shape: ArrayShape) -> ArrayShape | None:
     return replace(shape, prefix=prefix, rest=rest, most=most)
 
 
-def meet_objects(a: ObjectShape, b: ObjectShape, context: Context) -> ObjectShape | None:
-    """Return the common objects of two shapes, None where there are none."""
+def meet_objects(a: ObjectShape, b: ObjectShape, context: Context) -> list[ObjectShape]:
+    """Return the common objects of two shapes, several where a member must exist somewhere."""
     context.spend_conjunction()
     fields: dict[str, Field] = {}
     for name in dict.fromkeys((*a.fields, *b.fields)):
@@ -92,7 +92,7 @@ def meet_objects(a: ObjectShape, b: ObjectShape, context: Context) -> ObjectShap
         required = (x is not None and x.required) or (y is not None and y.required)
         declared = (x is not None and x.declared) or (y is not None and y.declared)
         if required and formula is not left and context.is_hollow(formula):
-            return None
+            return []
         fields[name] = Field(formula, required, declared)
     shape = ObjectShape(
         fields,
@@ -101,7 +101,43 @@ def meet_objects(a: ObjectShape, b: ObjectShape, context: Context) -> ObjectShap
         _lower(a.most, b.most),
         tuple(dict.fromkeys((*a.some, *b.some))),
     )
-    return trimmed_object(shape, context)
+    split = _placed(shape, context) if shape.some else [shape]
+    trimmed = (trimmed_object(part, context) for part in split)
+    return [part for part in trimmed if part is not None]
+
+
+def _placed(shape: ObjectShape, context: Context) -> list[ObjectShape]:
+    """Return the shape by where its required members of unknown name are.
+
+    Each is one of the known fields, or has a name that is none of them.
+    """
+    done: list[ObjectShape] = []
+    pending = [shape]
+    known = strings.listed(shape.fields)
+    while pending:
+        current = pending.pop()
+        wanted = next((s for s in current.some if _names_any(s, current, context)), None)
+        if wanted is None:
+            done.append(current)
+            continue
+        context.spend_conjunction()
+        others = tuple(some for some in current.some if some is not wanted)
+        for name, field in current.fields.items():
+            if field.formula is FALSE or not strings.contains(wanted.keys, name, context.oracle):
+                continue
+            formula = context.formulas.all_of((field.formula, wanted.formula))
+            fields = {**current.fields, name: Field(formula, True, field.declared)}
+            pending.append(replace(current, fields=fields, some=others))
+        outside = strings.complement(known, context.oracle)
+        keys = strings.meet(wanted.keys, outside, context.oracle)
+        if keys and current.classes:
+            some = (*others, KeyClass(keys, wanted.formula))
+            pending.append(replace(current, some=some))
+    return done
+
+
+def _names_any(some: KeyClass, shape: ObjectShape, context: Context) -> bool:
+    return any(strings.contains(some.keys, name, context.oracle) for name in shape.fields)
 
 
 def trimmed_object(shape: ObjectShape, context: Context) -> ObjectShape | None:

@@ -99,7 +99,11 @@ NUMBER_FORMATS: dict[str, NumberSet] = {
 }
 
 
-def is_known_format(name: str) -> bool:
+OUTSIDE_FORMATS = frozenset("regex iri iri-reference idn-email idn-hostname uri-template".split())
+"""Formats of the standard that are not enforced, and therefore always refused."""
+
+
+def is_enforced_format(name: str) -> bool:
     """Return whether a format is enforced."""
     return name in STRING_FORMATS or name in NUMBER_FORMATS
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -22,6 +22,8 @@ class Rules:
 
     shared: MappingProxyType[str, Node]
     bodies: dict[str, Node] = field(default_factory=dict)
+    made: dict[Hashable, Node] = field(default_factory=dict)
+    """Nodes by what they were made from, for makers that would repeat themselves."""
     _names: dict[Node, Reference] = field(default_factory=dict)
     _taken: int = 0
 

@@ -8,7 +8,8 @@ may therefore have no spelling here; no string outside the bounds has one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 from ninfer.text.automata.characters import ANY_CHARACTER, CharacterSet
@@ -29,7 +30,25 @@ from ninfer.text.schema.rules import Rules
 
 _QUOTE = Literal('"')
 _CHAIN_LIMIT = 16
-_SHORT_RUN = 8
+_SKIPS = (1, 5)
+"""How many of the rooms below a bound a run may use up, by its length."""
+
+
+@cache
+def _lattice(room: int) -> tuple[int, ...]:
+    """Return the rooms that are kept apart, the same for all bounds: finer where less is left."""
+    rooms: list[int] = []
+    while room > 0:
+        step = 1 << max(room.bit_length() - 4, 0)
+        room = (room - 1) // step * step
+        rooms.append(room)
+    return tuple(rooms)
+
+
+def rooms_below(high: int) -> list[int]:
+    """Return the rooms that may be left behind an escape, most room first."""
+    rooms = _lattice(high)
+    return [rooms[min(skip, len(rooms)) - 1] for skip in _SKIPS]
 
 
 class Run(NamedTuple):
@@ -73,37 +92,38 @@ def run_node(run: Run, rules: Rules) -> Node:
     )
 
 
-@dataclass(frozen=True, slots=True)
 class _Spelled:
-    members: CharacterSet
-    rules: Rules
+    """The runs over one set of characters; letters are a rule, for the core counts to a text."""
 
-    @property
-    def plain(self) -> Node:
-        return Characters(self.members & PLAIN)
-
-    @property
-    def letters(self) -> Node:
-        """Return what may follow a backslash, as a rule: the core counts only up to a text."""
-        return self.rules.named(escape_letters(self.members))
+    def __init__(self, members: CharacterSet, rules: Rules) -> None:
+        self.members, self.rules = members, rules
+        self.plain = Characters(members & PLAIN)
+        self.letters = rules.named(escape_letters(members))
 
     def behind(self, low: int, high: int | None) -> Node:
         """Return what may follow the opening quote or an escape."""
-        if high is None:
-            return self._unbounded(low)
-        options = [concatenation(repetition(self.plain, low, high), _QUOTE)]
-        options.append(self._escaped(low, high))
-        return alternation(*(self.rules.named(o) for o in options if o != NOTHING))
+        key = (self.members, low, high)
+        if key not in self.rules.made:
+            body = self._unbounded(low) if high is None else self._bounded(low, high)
+            self.rules.made[key] = self.rules.named(body)
+        return self.rules.made[key]
 
-    def _escaped(self, low: int, high: int) -> Node:
-        """Return a run that ends at an escape, and what may follow it."""
-        letters = self.letters
-        if letters == NOTHING or not high:
-            return NOTHING
-        needed = max(low - 1, 0)
-        run = min(max(high // 4, min(high - 1, _SHORT_RUN)), high - 1 - needed)
-        after = self.behind(needed, high - 1 - run)
-        return concatenation(repetition(self.plain, 0, run), BACKSLASH, letters, after)
+    def _bounded(self, low: int, high: int) -> Node:
+        options = [concatenation(repetition(self.plain, low, high), _QUOTE)]
+        if high and self.letters != NOTHING:
+            options += self._escaped(max(low - 1, 0), high)
+        return alternation(*map(self.rules.named, options))
+
+    def _escaped(self, needed: int, high: int) -> Iterator[Node]:
+        """Yield runs that end at an escape, and what may follow; ``needed`` is left to come."""
+        first = 0
+        for room in rooms_below(high):
+            last = high - 1 - room
+            if room >= needed and last >= first:
+                after = self.behind(needed, room)
+                run = repetition(self.plain, first, last)
+                yield concatenation(run, BACKSLASH, self.letters, after)
+                first = last + 1
 
     def _unbounded(self, low: int) -> Node:
         """Return at least ``low`` characters, then any number of them."""
@@ -111,7 +131,7 @@ class _Spelled:
             return self._rest()
         letters = self.letters
         if low <= _CHAIN_LIMIT:
-            after = self.rules.named(self._unbounded(low - 1))
+            after = self.behind(low - 1, None)
             steps = [concatenation(self.plain, after)]
             if letters != NOTHING:
                 steps.append(concatenation(BACKSLASH, letters, after))
@@ -124,7 +144,7 @@ class _Spelled:
             repetition(self.plain, run, low - 1),
             BACKSLASH,
             letters,
-            self.rules.named(self._unbounded(low - 1 - run)),
+            self.behind(low - 1 - run, None),
         )
         return alternation(self.rules.named(plain), self.rules.named(escaped))
 

@@ -19,7 +19,7 @@ from ninfer.text.regex.parser import parse_regex
 from ninfer.text.schema import payloads
 from ninfer.text.schema.annotations import is_annotation, suggestion
 from ninfer.text.schema.dialect import ASSERTIONS, Dialect, dialect_of
-from ninfer.text.schema.formats import is_known_format
+from ninfer.text.schema.formats import OUTSIDE_FORMATS, is_enforced_format
 from ninfer.text.schema.references import Identities
 
 
@@ -261,7 +261,9 @@ class _Reading:
 
     def _check_format(self, name: str, place: JsonPointer) -> None:
         self.strings.setdefault(name, place)
-        if self.unknown is UnknownKeywords.REFUSE and not is_known_format(name):
+        if is_enforced_format(name):
+            return
+        if self.unknown is UnknownKeywords.REFUSE or name in OUTSIDE_FORMATS:
             raise UnsupportedSchema(
                 f"the format {name!r} is not supported", keyword="format", location=place
             )

@@ -20,7 +20,7 @@ from ninfer.text.schema.strings import Atom, AtomKind, StringSet, Term
 EDGE_LIMIT = 131_072
 """Edges of one automaton that a length bound makes."""
 
-WORK_LIMIT = 1_048_576
+WORK_LIMIT = 393_216
 """Pairs of states, times the edges of a state, that one reduction may combine."""
 
 
