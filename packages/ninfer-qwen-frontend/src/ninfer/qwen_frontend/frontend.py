@@ -95,10 +95,11 @@ class Frontend:
         return Session(position, rules, answer.publisher, guarantee=guarantee, budget=budget)
 
     def warm_up(self) -> None:
-        """Index the vocabulary and fill the masks that thinking and calls share.
+        """Index the vocabulary and fill the masks that JSON answers, thinking and calls share.
 
         Units: some seconds with a vocabulary of 248,000 tokens; meant for a thread of its own.
         """
+        self.compiler.warm_up()
         warm_stages(self.compiler, self.facts.reasoning)
 
     def _budget(
