@@ -38,7 +38,7 @@ CONSTRAINTS = (
     OutputConstraint.choice(("Paris", "London", "Rome is old")),
     OutputConstraint.regex("[A-Z][a-z ]{3,20}[.]"),
 )
-LONG = OutputConstraint.regex("[A-Za-z ]{80,}")
+LONG = OutputConstraint.regex("[A-Za-z ]{120,}")
 """Text that a model does not end by itself."""
 
 
@@ -81,7 +81,7 @@ def test_pressed_requests_equal_their_solo_runs(
         request = RequestOptions(
             constraint=dice.choice(CONSTRAINTS) if number else None,
             execution=ExecutionOptions(
-                sampling=sampling, requested_output_tokens=20 if number < 2 else 8
+                sampling=sampling, requested_output_tokens=16 if number < 3 else 8
             ),
         )
         asked.append((prompt, request))
