@@ -5,7 +5,8 @@ Knows nothing of sequences, sampling or masks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,6 +20,17 @@ from ninfer.runtime.models.linear import Linear, LinearStrategy
 from ninfer.runtime.models.norm import prepare_norm
 from ninfer.runtime.models.rope import Rotation, rotate
 from ninfer.runtime.models.weights import LayerWeights, Projection, WeightReader
+
+
+class ColumnStates(NamedTuple):
+    """What a forward pass says of every column.
+
+    Shapes: hidden dtype[N, hidden] after the final norm; taps dtype[N, layers asked · hidden], the
+            residual streams after those layers side by side, None where none were asked.
+    """
+
+    hidden: Tensor
+    taps: Tensor | None
 
 
 class Decoder:
@@ -61,11 +73,28 @@ class Decoder:
 
         Effects: keys and values of all columns are written to the pool at the batch's slots.
         """
+        return self.states(batch, pool).hidden
+
+    @torch.inference_mode()
+    def states(self, batch: ForwardBatch, pool: KvPool, taps: Sequence[int] = ()) -> ColumnStates:
+        """Return the hidden states of all columns and the streams after the layers ``taps``.
+
+        Effects: as of ``forward``.
+        """
         x = self._embedding[batch.token_ids]
         rotation = self._rotation.at(batch.positions)
-        for block, keys, values in zip(self._layers, pool.keys, pool.values, strict=True):
+        streams = {}
+        layers = zip(self._layers, pool.keys, pool.values, strict=True)
+        for index, (block, keys, values) in enumerate(layers):
             x = block(x, rotation, batch, keys, values)
-        return self._norm(x)
+            if index in taps:
+                streams[index] = x
+        tapped = torch.cat([streams[index] for index in taps], dim=-1) if taps else None
+        return ColumnStates(self._norm(x), tapped)
+
+    def embed(self, token_ids: Tensor) -> Tensor:
+        """Return the embeddings of tokens int64[N], dtype[N, hidden]."""
+        return self._embedding[token_ids]
 
     @torch.inference_mode()
     def logits(self, hidden: Tensor) -> Tensor:

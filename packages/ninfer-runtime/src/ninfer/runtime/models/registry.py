@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
 
-from ninfer.contract import ModelError
 from ninfer.runtime.models.config import DecoderConfig, RopeConfig, RopeKind
-
-T = TypeVar("T", bool, int, float, str)
+from ninfer.runtime.models.config_fields import ConfigFields
 
 SERVED = ("llama", "qwen2", "qwen3")
 """The values of ``model_type`` that are served."""
@@ -19,7 +16,7 @@ def decoder_config(config: Mapping[str, object], source: str) -> DecoderConfig:
 
     Raises: ModelError — a field is missing, has another type, or asks for what is not served.
     """
-    fields = _Fields(config, source)
+    fields = ConfigFields(config, source)
     family = fields.require("model_type", str)
     if family not in SERVED:
         raise fields.fail("model_type", f"{family!r} is not served (served: {', '.join(SERVED)})")
@@ -51,7 +48,7 @@ def decoder_config(config: Mapping[str, object], source: str) -> DecoderConfig:
     )
 
 
-def _rope(fields: _Fields, head_dim: int) -> RopeConfig:
+def _rope(fields: ConfigFields, head_dim: int) -> RopeConfig:
     """Read ``rope_parameters`` (new checkpoints) or ``rope_theta`` with ``rope_scaling``."""
     name = "rope_parameters" if fields.has("rope_parameters") else "rope_scaling"
     scaling = fields.nested(name)
@@ -78,49 +75,3 @@ def _rope(fields: _Fields, head_dim: int) -> RopeConfig:
         return RopeConfig(theta, head_dim, RopeKind.FACTORS, factors=factors)
     served = ", ".join(k.value for k in RopeKind)
     raise scaling.fail("rope_type", f"{kind!r} is not served (served: {served})")
-
-
-class _Fields:
-    """A JSON object whose errors say where it stands."""
-
-    def __init__(self, values: Mapping[str, object], place: str) -> None:
-        self._values = values
-        self._place = place
-
-    def fail(self, name: str, fact: str) -> ModelError:
-        return ModelError(f"{self._place}: {name}: {fact}")
-
-    def has(self, name: str) -> bool:
-        return self._values.get(name) is not None
-
-    def get(self, name: str, kind: type[T], default: T) -> T:
-        return self.require(name, kind) if self.has(name) else default
-
-    def require(self, name: str, kind: type[T]) -> T:
-        value = self._values.get(name)
-        if value is None:
-            raise self.fail(name, "is missing")
-        if kind is float and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise self.fail(name, f"is {type(value).__name__}, not {kind.__name__}")
-        return value
-
-    def numbers(self, name: str) -> tuple[float, ...]:
-        value = self._values.get(name)
-        if not isinstance(value, list) or not all(isinstance(v, int | float) for v in value):
-            raise self.fail(name, "is not a list of numbers")
-        return tuple(float(v) for v in value)
-
-    def allow(self, name: str, served: tuple[object, ...]) -> None:
-        if self.has(name) and self._values[name] not in served:
-            names = ", ".join(repr(v) for v in served)
-            raise self.fail(name, f"{self._values[name]!r} is not served (served: {names})")
-
-    def nested(self, name: str) -> _Fields:
-        value = self._values.get(name)
-        if value is None:
-            value = {}
-        if not isinstance(value, Mapping):
-            raise self.fail(name, "is not an object")
-        return _Fields(value, f"{self._place}: {name}")
