@@ -45,6 +45,25 @@ def test_legal_tokens_beyond_the_raw_top_twenty_are_drawn(device, domain):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("stride", [2, 31, 32, 33])
+def test_high_forbidden_tokens_everywhere_hide_nothing(device, stride):
+    torch.manual_seed(4)
+    domain = 9001
+    forbidden = torch.arange(0, domain, stride)
+    logits = torch.randn(domain)
+    logits[forbidden] = 30 + torch.rand(len(forbidden))
+    logits[forbidden[7]] = NAN
+    allowed = set(range(domain)) - set(forbidden.tolist())
+    ranked = sorted(allowed, key=lambda token: -float(logits[token]))
+    parameters = SamplingParameters(temperature=2.0, top_p=1.0)
+    sampled = sample(device, logits, allowed, parameters, positions=200)
+    assert not sampled.status.any()
+    assert set(sampled.tokens.tolist()) <= set(ranked[:20])
+    assert len(set(sampled.tokens.tolist())) > 10
+    assert sample(device, logits, allowed, GREEDY_PRESET, 1).tokens.tolist() == ranked[:1]
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("allowed", [{7}, {0}, {31}, {32}, {5000}, {3, 4999}])
 def test_a_support_smaller_than_top_k_is_never_padded(device, allowed):
     sampled = sample(device, torch.randn(5001), allowed, SamplingParameters(temperature=2.0))

@@ -8,9 +8,11 @@ import torch
 from torch import Tensor
 
 from ninfer.contract import TOP_K_LIMIT
+from ninfer.ops.reference.logits import spread_bits
 from ninfer.ops.status import RowStatus
 
-_BLOCK = 64
+_BLOCK = 32
+_FIRST_BLOCKS = 64
 _LOWEST_KEY = -(1 << 63)
 
 
@@ -26,23 +28,58 @@ class Candidates(NamedTuple):
     status: Tensor
 
 
-def best_of_row(row: Tensor, limit: int) -> tuple[Tensor, Tensor]:
-    """Return values and ids of the ``limit`` best tokens of one CPU row.
+def best_of_row(row: Tensor, limit: int, words: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return values and ids of the ``limit`` best allowed tokens of one CPU row.
 
-    Math:   an element among the best lies in one of the ``limit`` best blocks, where blocks are
-            ordered by their maximum and then by their place; so only those are sorted.
-    Shapes: row float32[V]; returns float32[limit'], int64[limit'], limit' <= limit. A best value
-            that is not finite comes alone.
+    Math:   an element among the best lies in one of the best blocks of 32 tokens, which are the
+            tokens of one mask word. Without a mask those are the ``limit`` first blocks, ordered
+            by maximum and then by place. With one, a block's maximum over all its tokens bounds
+            its allowed ones: ever more blocks are looked at until the rest cannot reach the
+            ``limit``-th value found.
+    Shapes: row float32[V]; words int32[W] or None; returns float32[limit'], int64[limit'],
+            limit' <= limit. A best value that is not finite comes alone, an empty set as nothing.
     """
     maxima = _block_maxima(row)
+    if words is not None:
+        return _best_allowed(row, limit, words, maxima)
     best = maxima.topk(min(limit, maxima.shape[0])).values
     if not bool(torch.isfinite(best[0])):
         return best[:1], torch.zeros(1, dtype=torch.int64)
-    blocks = _first_at_least(maxima, best[-1], best.shape[0])
+    ids = _tokens_of(_first_at_least(maxima, best[-1], best.shape[0]), row.shape[0])
+    return _ordered(row[ids], ids, limit)
+
+
+def _best_allowed(row: Tensor, limit: int, words: Tensor, maxima: Tensor) -> tuple[Tensor, Tensor]:
+    empty = words == 0
+    if bool(empty.all()):
+        return row[:0], torch.zeros(0, dtype=torch.int64)
+    # A NaN may belong to a token that is not allowed; as an upper bound it is infinite.
+    bounds = maxima.nan_to_num(nan=torch.inf, posinf=torch.inf, neginf=-torch.inf)
+    bounds.masked_fill_(empty, -torch.inf)
+    blocks = _FIRST_BLOCKS
+    while True:
+        best = bounds.topk(min(blocks, bounds.shape[0]))
+        chosen = best.indices.sort().values
+        ids = _tokens_of(chosen, row.shape[0])
+        allowed = spread_bits(words[chosen]).flatten()[: ids.shape[0]]
+        values = row[ids].masked_fill_(~allowed, -torch.inf)
+        found = values.topk(min(limit, values.shape[0])).values
+        rest = float(best.values[-1])
+        if not bool(found[0] < torch.inf):
+            return found[:1], torch.zeros(1, dtype=torch.int64)
+        if rest < float(found[-1]) or rest == -torch.inf or best.values.shape == bounds.shape:
+            return _ordered(values, ids, limit)
+        blocks *= 8
+
+
+def _tokens_of(blocks: Tensor, token_domain: int) -> Tensor:
+    """Return the ids of ascending blocks, in order."""
     ids = (blocks.unsqueeze(1) * _BLOCK + torch.arange(_BLOCK)).flatten()
-    if int(blocks[-1]) == maxima.shape[0] - 1:
-        ids = ids[ids < row.shape[0]]
-    values = row[ids]
+    return ids[ids < token_domain] if int(ids[-1]) >= token_domain else ids
+
+
+def _ordered(values: Tensor, ids: Tensor, limit: int) -> tuple[Tensor, Tensor]:
+    """Return the best values in order with their ids; ``ids`` ascend."""
     cut = values.topk(min(limit, values.shape[0])).values
     kept = _first_at_least(values, cut[-1], cut.shape[0])
     ordered, order = values[kept].sort(descending=True, stable=True)

@@ -10,7 +10,7 @@ from torch import Tensor
 from ninfer.contract import TOP_K_LIMIT, RowMismatch
 from ninfer.ops.batch import SamplingBatch
 from ninfer.ops.reference.candidates import Candidates, best_of_row, best_of_rows
-from ninfer.ops.reference.logits import expand, mask_out, penalise
+from ninfer.ops.reference.logits import allowed_tokens, penalise
 from ninfer.ops.status import RowStatus
 
 _LARGE_DOMAIN = 4096
@@ -58,23 +58,11 @@ def _one_by_one(columns: Columns) -> Candidates:
         torch.full((total, TOP_K_LIMIT), -1, dtype=torch.int64),
         torch.zeros(total, dtype=torch.int32),
     )
-    constrained = columns.batch.constrained.tolist()
-    penalised = columns.batch.penalised.tolist()
     limits = columns.batch.limits.tolist()
-    active = [True] * total if columns.active is None else columns.active.tolist()
-    for column in range(total):
-        if not active[column]:
-            continue
-        logits = columns.logits[column : column + 1].to(torch.float32)
-        if columns.counts is not None and penalised[column]:
-            part = slice(column, column + 1)
-            logits = _penalised(columns, columns.counts, part, logits)
-        words = None
-        if columns.masks is not None and constrained[column]:
-            words = columns.masks[column : column + 1]
-            logits = mask_out(logits, words)
-        values, ids = best_of_row(logits[0], limits[column])
-        status = _status(float(values[0]), words)
+    for column in _active_columns(columns):
+        logits, words = _adjusted_column(columns, column)
+        values, ids = best_of_row(logits, limits[column], words)
+        status = _status(values, words)
         found.status[column] = status
         if status is RowStatus.OK:
             found.values[column, : len(ids)] = values
@@ -82,7 +70,41 @@ def _one_by_one(columns: Columns) -> Candidates:
     return found
 
 
-def _status(best: float, words: Tensor | None) -> RowStatus:
+def _active_columns(columns: Columns) -> list[int]:
+    if columns.active is None:
+        return list(range(columns.logits.shape[0]))
+    return columns.active.nonzero().flatten().tolist()
+
+
+def _adjusted_column(columns: Columns, column: int) -> tuple[Tensor, Tensor | None]:
+    """Return one column's logits after penalties, float32[V], and its mask words, int32[W]."""
+    logits = columns.logits[column].to(torch.float32)
+    if columns.counts is not None and bool(columns.batch.penalised[column]):
+        logits = _penalised_row(columns, columns.counts, column, logits)
+    if columns.masks is None or not bool(columns.batch.constrained[column]):
+        return logits, None
+    return logits, columns.masks[column]
+
+
+def _penalised_row(columns: Columns, table: Tensor, column: int, logits: Tensor) -> Tensor:
+    # Few tokens are counted; whole rows of temporaries would cost more than everything else.
+    counts = table[int(columns.batch.counts_rows[column])]
+    presence, frequency = columns.batch.presence[column], columns.batch.frequency[column]
+    adjusted = logits.clone()
+    ids = counts.nonzero().flatten()
+    adjusted[ids] = penalise(logits[ids], counts[ids], presence, frequency)
+    if columns.overlay is not None:
+        extra = columns.overlay[column]
+        extra = extra[extra >= 0]
+        times = (extra.unsqueeze(0) == extra.unsqueeze(1)).sum(0)
+        adjusted[extra] = penalise(logits[extra], counts[extra] + times, presence, frequency)
+    return adjusted
+
+
+def _status(values: Tensor, words: Tensor | None) -> RowStatus:
+    if not len(values):
+        return RowStatus.EMPTY_SET
+    best = float(values[0])
     if -torch.inf < best < torch.inf:
         return RowStatus.OK
     if best == -torch.inf and words is not None and not bool(words.any()):
@@ -92,20 +114,16 @@ def _status(best: float, words: Tensor | None) -> RowStatus:
 
 def _all_at_once(columns: Columns) -> Candidates:
     logits = columns.logits.to(torch.float32)
+    batch = columns.batch
     if columns.counts is not None:
-        adjusted = _penalised(columns, columns.counts, slice(None), logits)
-        logits = torch.where(columns.batch.penalised.unsqueeze(1), adjusted, logits)
+        counts = columns.counts[batch.counts_rows.to(torch.int64)]
+        if columns.overlay is not None:
+            extra = columns.overlay
+            counts = counts.scatter_add(1, extra.clamp(min=0), (extra >= 0).to(counts.dtype))
+        presence, frequency = batch.presence.unsqueeze(1), batch.frequency.unsqueeze(1)
+        adjusted = penalise(logits, counts, presence, frequency)
+        logits = torch.where(batch.penalised.unsqueeze(1), adjusted, logits)
     keep = None
     if columns.masks is not None:
-        free = ~columns.batch.constrained.unsqueeze(1)
-        keep = (expand(columns.masks, logits.shape[1]) != 0) | free
+        keep = allowed_tokens(columns.masks, logits.shape[1]) | ~batch.constrained.unsqueeze(1)
     return best_of_rows(logits, keep)
-
-
-def _penalised(columns: Columns, table: Tensor, part: slice, logits: Tensor) -> Tensor:
-    batch = columns.batch
-    counts = table[batch.counts_rows[part].to(torch.int64)]
-    if columns.overlay is not None:
-        extra = columns.overlay[part]
-        counts = counts.scatter_add(1, extra.clamp(min=0), (extra >= 0).to(counts.dtype))
-    return penalise(logits, counts, batch.presence[part], batch.frequency[part])
