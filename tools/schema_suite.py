@@ -25,9 +25,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from support.schema_forms import Forms, number_texts  # noqa: E402
-from support.vocabularies import byte_vocabulary  # noqa: E402
-
 from ninfer.contract import (  # noqa: E402
     OutputConstraint,
     RequestError,
@@ -38,6 +35,8 @@ from ninfer.contract import (  # noqa: E402
 from ninfer.text import Compiled, ConstraintCompiler  # noqa: E402
 from ninfer.text.schema.reduction import Reduction  # noqa: E402
 from ninfer.text.schema.source import read_schema  # noqa: E402
+from support.schema_forms import Forms, number_texts  # noqa: E402
+from support.vocabularies import byte_vocabulary  # noqa: E402
 
 SCORES = ("exact", "narrow", "refused", "slow", "UNSOUND", "crash")
 SLOW_SECONDS = 2.0

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from ninfer.text.json_source import JsonNumber
 from ninfer.text.schema import strings
 from ninfer.text.schema.formula import Formula, value_key
 from ninfer.text.schema.reduction import Reduction
 from ninfer.text.schema.shapes import ArrayShape, ObjectShape
-from ninfer.text.json_source import JsonNumber
 
 
 @dataclass

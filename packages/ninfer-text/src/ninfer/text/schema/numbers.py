@@ -191,7 +191,7 @@ def _joined(pieces: list[Whole]) -> tuple[Whole, ...]:
 
 
 def _outside_whole(piece: Whole) -> NumberSet:
-    if piece.step != 1 and piece.low != piece.high:
+    if piece.step != 1 and (piece.low is None or piece.low != piece.high):
         raise NotComplementable
     wholes = []
     if piece.low is not None:

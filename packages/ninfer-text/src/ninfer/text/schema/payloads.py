@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ninfer.contract.errors import InvalidSchema
+from ninfer.contract.errors import InvalidSchema, UnsupportedSchema
 from ninfer.contract.location import JsonPointer
-from ninfer.text.json_source import JsonNumber, JsonValue, require_exact
+from ninfer.text.json_source import JsonNumber, JsonValue, require_exact, walk
 
 COUNT_LIMIT = (1 << 31) - 1
 
@@ -89,14 +89,24 @@ def values(value: JsonValue, place: JsonPointer) -> list[JsonValue]:
         raise InvalidSchema("is no list", location=place)
     if not value:
         raise InvalidSchema("the list of values is empty", location=place)
-    require_exact(value, place)
+    _require_representable(value, place, "enum")
     return value
 
 
 def anything(value: JsonValue, place: JsonPointer) -> JsonValue:
     """Return any JSON value whose numbers survive reading."""
-    require_exact(value, place)
+    _require_representable(value, place, "const")
     return value
+
+
+def _require_representable(value: JsonValue, place: JsonPointer, keyword: str) -> None:
+    """Refuse numbers that are rounded, and whole ones outside signed 64-bit."""
+    for at, item in walk(value, place):
+        if isinstance(item, JsonNumber):
+            require_exact(item, at)
+            if item.is_integral and not -(1 << 63) <= item.exact < 1 << 63:
+                fact = f"{item.text} is outside signed 64-bit"
+                raise UnsupportedSchema(fact, keyword=keyword, location=at)
 
 
 def members(value: JsonValue, place: JsonPointer) -> dict[str, JsonValue]:

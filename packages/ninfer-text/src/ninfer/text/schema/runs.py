@@ -30,6 +30,7 @@ from ninfer.text.schema.rules import Rules
 
 _QUOTE = Literal('"')
 _CHAIN_LIMIT = 16
+_EXACT_LIMIT = 8
 _SKIPS = (1, 5)
 """How many of the rooms below a bound a run may use up, by its length."""
 
@@ -48,6 +49,8 @@ def _lattice(room: int) -> tuple[int, ...]:
 def rooms_below(high: int) -> list[int]:
     """Return the rooms that may be left behind an escape, most room first."""
     rooms = _lattice(high)
+    if high <= _EXACT_LIMIT:
+        return list(rooms)
     return [rooms[min(skip, len(rooms)) - 1] for skip in _SKIPS]
 
 
@@ -111,15 +114,15 @@ class _Spelled:
     def _bounded(self, low: int, high: int) -> Node:
         options = [concatenation(repetition(self.plain, low, high), _QUOTE)]
         if high and self.letters != NOTHING:
-            options += self._escaped(max(low - 1, 0), high)
+            options += self._escaped(low, high)
         return alternation(*map(self.rules.named, options))
 
-    def _escaped(self, needed: int, high: int) -> Iterator[Node]:
-        """Yield runs that end at an escape, and what may follow; ``needed`` is left to come."""
+    def _escaped(self, low: int, high: int) -> Iterator[Node]:
+        """Yield runs that end at an escape, and what may follow."""
         first = 0
         for room in rooms_below(high):
-            last = high - 1 - room
-            if room >= needed and last >= first:
+            last, needed = high - 1 - room, max(low - 1 - first, 0)
+            if needed <= room and first <= last:
                 after = self.behind(needed, room)
                 run = repetition(self.plain, first, last)
                 yield concatenation(run, BACKSLASH, self.letters, after)

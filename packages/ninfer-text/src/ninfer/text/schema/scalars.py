@@ -44,23 +44,34 @@ def number_nodes(numbers: NumberSet) -> Iterator[Node]:
     numbers always have their digits.
     """
     points = [_point(piece) for piece in numbers.betweens]
+    if len(points) <= FLAT_LIMIT:
+        points = [None] * len(points)
     for piece, text in zip(numbers.betweens, points, strict=True):
-        if text is None:
-            covers = _whole_part(piece) in numbers.wholes
-            yield Automaton(decimal_automaton(piece, is_fractional=not covers))
-    yield from (Literal(text) for text in points if text is not None)
+        if text is not None:
+            yield Literal(text)
+            continue
+        whole = _whole_part(piece)
+        covers = whole is None or any(_covers(other, whole) for other in numbers.wholes)
+        yield Automaton(decimal_automaton(piece, is_fractional=not covers))
     for whole in numbers.wholes:
         yield Automaton(whole_automaton(whole))
 
 
-def _whole_part(piece: Between) -> Whole:
+def _whole_part(piece: Between) -> Whole | None:
+    """Return the whole numbers between the ends of an interval."""
     low = None if piece.low is None else ceil(piece.low)
     high = None if piece.high is None else floor(piece.high)
     if low is not None and piece.low_open and low == piece.low:
         low += 1
     if high is not None and piece.high_open and high == piece.high:
         high -= 1
-    return Whole(low, high)
+    return None if low is not None and high is not None and low > high else Whole(low, high)
+
+
+def _covers(other: Whole, whole: Whole) -> bool:
+    below = other.low is None or (whole.low is not None and whole.low >= other.low)
+    above = other.high is None or (whole.high is not None and whole.high <= other.high)
+    return other.step == 1 and below and above
 
 
 def _point(piece: Between) -> str | None:
