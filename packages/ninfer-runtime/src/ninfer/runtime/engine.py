@@ -5,7 +5,6 @@ Knows no output format: sessions decide what tokens mean. Source: reference cont
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 import weakref
@@ -18,25 +17,20 @@ from ninfer.contract import (
     NInferError,
     Program,
     PromptInput,
-    QueueTimeout,
     RequestOptions,
 )
-from ninfer.runtime.clocks import RequestClock
 from ninfer.runtime.counters import Counters, EngineStats
 from ninfer.runtime.frontend import Frontend
 from ninfer.runtime.handle import GenerationHandle
 from ninfer.runtime.inbox import EngineState, Inbox
-from ninfer.runtime.limits import output_limit_for, resolve_sampling
 from ninfer.runtime.masks import LookaheadBatch, lookahead_rows
 from ninfer.runtime.metrics import Metric, engine_metrics
-from ninfer.runtime.opening import first_mask
-from ninfer.runtime.outlet import Outlet
-from ninfer.runtime.outstanding import Outstanding, Slot
+from ninfer.runtime.outstanding import Outstanding
 from ninfer.runtime.prepared import Cancellation, Prepared
 from ninfer.runtime.pulse import Pulse
-from ninfer.runtime.request import EngineRequest
 from ninfer.runtime.request_log import RequestLog, SilentLog
 from ninfer.runtime.settlement import Settlement
+from ninfer.runtime.submission import Submitter
 from ninfer.runtime.worker import Worker
 
 
@@ -64,7 +58,7 @@ class Engine:
         self._log = log or SilentLog()
         self._counters = Counters()
         self._inbox = Inbox()
-        self._ids = itertools.count(1)
+        self._submitter = Submitter(frontend, program.shape, self._inbox, now)
         self._outstanding = Outstanding(
             self.options.max_concurrency + self.options.max_pending_requests
         )
@@ -128,7 +122,7 @@ class Engine:
             self._inbox.require_open()
             slot = self._outstanding.take()
             try:
-                return self._submit(
+                return self._submitter.submit(
                     prepared,
                     options or RequestOptions(),
                     self.deadline() if deadline is None else deadline,
@@ -235,49 +229,6 @@ class Engine:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-    def _submit(
-        self,
-        prepared: Prepared,
-        options: RequestOptions,
-        deadline: float,
-        cancellation: Cancellation,
-        slot: Slot,
-    ) -> GenerationHandle:
-        submitted = self._now()
-        limit, reason = output_limit_for(prepared, options, self.shape)
-        sampling = resolve_sampling(prepared, options)
-        cancellation.require_wanted()
-        session = self.frontend.open_session(
-            prepared.prompt, options, output_limit=limit, limit_reason=reason
-        )
-        mask_started = self._now()
-        mask = first_mask(session, options, self.shape.token_domain) if limit else None
-        queued = self._now()
-        cancellation.require_wanted()
-        if queued >= deadline:
-            raise QueueTimeout("the pending deadline passed while the request was prepared")
-        outlet = Outlet(slot, cancellation, self._inbox.wake)
-        request = EngineRequest(
-            request_id=next(self._ids),
-            prepared=prepared,
-            options=options,
-            session=session,
-            sampling=sampling,
-            output_limit=limit,
-            deadline=deadline,
-            outlet=outlet,
-            clock=RequestClock(
-                prepared.started, prepared.seconds, queued - submitted, submitted, queued
-            ),
-            initial_mask=mask,
-        )
-        if mask is not None:
-            request.masks.positions += 1
-            request.masks.seconds += queued - mask_started
-        handle = GenerationHandle(request.request_id, prepared.prompt.report, sampling, outlet)
-        self._inbox.put(request)
-        return handle
 
     def _reject(self, error: NInferError) -> None:
         self._counters.rejected()
