@@ -41,6 +41,8 @@ SMALL = 16
 """Written-out size up to which a rule becomes part of the rules that use it."""
 STATE_LIMIT = 1_024
 """States up to which a regular part becomes one automaton."""
+COUNTED = 32
+"""Copies of one class that may become states; the emitter finds more a form of their own."""
 
 _WIDE = 1_000
 
@@ -87,6 +89,8 @@ def _expression(node: Node, rules: Mapping[str, Expression]) -> Expression | Non
             return One(members)
         case Reference(rule):
             return rules.get(rule)
+        case Repetition(Characters(), _, high) if high is not None and high > COUNTED:
+            return None
         case Repetition(item, low, high):
             inner = _expression(item, rules)
             return None if inner is None else Repeat(inner, low, high)

@@ -44,8 +44,8 @@ _WRITTEN_OUT_LIMIT = 64
 _COUNTED_FROM = 4_096
 """Copies from which the core counts: its counting costs a scan at every mask."""
 _RUN_FROM = 4
-"""Copies of one class from which the core counts: a negated class, in a sequence by itself, keeps
-one state for all of them, with one mask; any other spelling has one state a copy."""
+"""Copies of one class in front of a text from which the core counts: a negated class, in a sequence
+by itself, keeps one state for all of them, with one mask; other spellings have a state a copy."""
 _FOLLOW_LIMIT = 1_000
 """Characters: what nearly anything may follow gains nothing from a lookahead."""
 
@@ -117,17 +117,26 @@ class _Lowering:
             case Characters(members):
                 return (one_of(members),)
             case Concatenation(items):
-                return tuple(symbol for item in items for symbol in self._sequence(item))
+                return self._concatenation(items)
             case Reference(rule):
                 return (Call(self._rule(rule)),)
             case TokenTerminal(ids):
                 return (Tokens(ids, excluded=False),)
             case ExcludedTokens(ids):
                 return (Tokens(ids, excluded=True),)
-            case Repetition(item, low, high):
-                return self._repetition(item, low, high)
+            case Repetition():
+                return self._repetition(node, ())
             case Alternation() | Automaton():
                 return (self._group(self.body(node)),)
+
+    def _concatenation(self, items: tuple[Node, ...]) -> Alternative:
+        symbols: Alternative = ()
+        for item in reversed(items):
+            if isinstance(item, Repetition):
+                symbols = (*self._repetition(item, symbols), *symbols)
+            else:
+                symbols = (*self._sequence(item), *symbols)
+        return symbols
 
     def _rule(self, rule: str) -> str:
         if rule not in self._rules:
@@ -140,20 +149,21 @@ class _Lowering:
             return body[0][0]
         return Call(self.productions.intern(body, "g"))
 
-    def _repetition(self, item: Node, low: int, high: int | None) -> Alternative:
-        once = self._sequence(item)
+    def _repetition(self, node: Repetition, rest: Alternative) -> Alternative:
+        """Return the symbols of a repetition that ``rest`` follows in the same sequence."""
+        low, high = node.low, node.high
+        once = self._sequence(node.item)
         if len(once) * (high or low) > _WRITTEN_OUT_LIMIT:
             once = (self._one_symbol(once),)
         if high is None:
             return (*self._copies(once, low), *self._star(once))
         characters = _characters(once)
-        if characters is not None and high > _RUN_FROM:
+        if characters is not None and high > _RUN_FROM and _ends_run(characters, rest):
             return (Counted(self._run_character(characters), low, high),)
         if high > _COUNTED_FROM:
             return (Counted(_countable(self._one_symbol(once)), low, high),)
         if characters is not None and high - low > 1:
-            chain = Automaton(_chain(characters, low, high))
-            return self._sequence(chain)
+            return self._sequence(Automaton(_chain(characters, low, high)))
         tail: Alternative = ()
         for _ in range(high - low):
             tail = (self._group(((), once + tail)),)
@@ -197,6 +207,11 @@ def _characters(once: Alternative) -> CharacterSet | None:
             return CharacterSet.from_text(text)
         case _:
             return None
+
+
+def _ends_run(members: CharacterSet, rest: Alternative) -> bool:
+    """Return whether a text follows that no member begins: only then does the core count."""
+    return bool(rest) and isinstance(rest[0], Text) and ord(rest[0].text[0]) not in members
 
 
 def _chain(members: CharacterSet, low: int, high: int) -> Dfa:
