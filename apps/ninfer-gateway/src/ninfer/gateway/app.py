@@ -24,6 +24,7 @@ from ninfer.gateway.messages.routes import messages
 from ninfer.gateway.openai.errors import error_record
 from ninfer.gateway.openai.models import models
 from ninfer.gateway.options import ServerOptions
+from ninfer.gateway.page.routes import page
 from ninfer.gateway.responses.routes import responses
 from ninfer.gateway.responses.store import ResponseStore
 from ninfer.gateway.state import (
@@ -38,6 +39,7 @@ from ninfer.runtime import Engine
 App = Sanic[Any, Any]
 _LOG = logging.getLogger("ninfer.gateway")
 _DAY_SECONDS = 86_400
+_OPEN_PATHS = ("/", "/health", "/openapi.json")
 _ANTHROPIC_PATHS = "/v1/messages"
 _CODES = {404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
 
@@ -59,7 +61,7 @@ def create_app(engine: Engine, options: ServerOptions) -> App:
     )
     app.ctx.gateway = Gateway(service, options)
     app.ctx.responses = ResponseStore(options.stored_responses, options.stored_bytes)
-    for blueprint in (health, metrics, models, chat, responses, messages):
+    for blueprint in (page, health, metrics, models, chat, responses, messages):
         app.blueprint(blueprint)
     app.register_middleware(answer_preflight, "request")
     app.register_middleware(_authorize, "request")
@@ -71,7 +73,7 @@ def create_app(engine: Engine, options: ServerOptions) -> App:
 
 async def _authorize(request: Request) -> None:
     key = gateway_of(request).options.api_key
-    if key is None or request.path == "/health":
+    if key is None or request.path in _OPEN_PATHS:
         return
     given = request.headers.get("x-api-key") or request.token or ""
     if not hmac.compare_digest(given.encode(), key.encode()):

@@ -10,8 +10,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 
 from ninfer.contract import GenerationResult, PromptInput, RequestOptions
+from ninfer.gateway.trace import token_trace
 from ninfer.runtime import (
     Cancellation,
     Engine,
@@ -79,6 +81,13 @@ class GenerationService:
         Raises: RequestError — the prompt is refused.
         """
         job = self._threads.submit(self.engine.count_tokens, prompt)
+        return await asyncio.wrap_future(job)
+
+    async def trace(
+        self, options: RequestOptions, result: GenerationResult
+    ) -> list[dict[str, Any]] | None:
+        """Return how much choice the constraint left at every token of an answer."""
+        job = self._threads.submit(token_trace, self.engine, options.constraint, result)
         return await asyncio.wrap_future(job)
 
     def close(self) -> None:

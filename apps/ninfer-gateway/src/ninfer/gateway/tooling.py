@@ -8,7 +8,7 @@ import msgspec
 
 from ninfer.contract import ToolChoice, ToolConstraints, ToolDeclaration, ToolMode
 from ninfer.gateway.failure import WireError
-from ninfer.gateway.wire import ABSENT, raw_text, write_body
+from ninfer.gateway.wire import raw_text, write_body
 
 ToolConstraintsName = Literal["basic", "auto"]
 
@@ -20,7 +20,7 @@ class FunctionDeclaration(msgspec.Struct):
 
     name: str
     description: str | None = None
-    parameters: msgspec.Raw = ABSENT
+    parameters: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
     strict: bool | None = None
 
 

@@ -36,10 +36,6 @@ def write_body(record: Any) -> bytes:
     return msgspec.json.encode(record)
 
 
-ABSENT = msgspec.Raw()
-"""The default of a field that stays source text."""
-
-
 def raw_text(raw: msgspec.Raw) -> str | None:
     """Return a field's source text, so that order and numbers stay as sent; None where absent.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 from sanic import Blueprint, Request
 from sanic.response import HTTPResponse
 
-from ninfer.contract import NInferError, OutputDelta
+from ninfer.contract import GenerationResult, NInferError, OutputDelta, RequestOptions
 from ninfer.gateway.chat.replies import ChatReply
 from ninfer.gateway.chat.translate import translate
 from ninfer.gateway.chat.wire import ChatRequest
@@ -32,43 +33,59 @@ async def complete(request: Request) -> HTTPResponse | None:
     reply = ChatReply(gateway.options.model_id)
     with await gateway.service.start(wanted.prompt, wanted.options) as handle:
         events = gateway.service.events(handle)
+        stream = _ChatStream(reply, _tracer(request, body, wanted.options))
         if not body.stream:
-            return json_response(reply.aggregate(await collected(events)))
+            result = await collected(events)
+            return json_response(reply.aggregate(result) | await stream.trace(result))
         await admitted(events)
-        include_usage = bool(body.stream_options and body.stream_options.include_usage)
-        await _stream(request, reply, events, include_usage=include_usage)
+        stream.include_usage = bool(body.stream_options and body.stream_options.include_usage)
+        await stream.send(request, events)
         return None
 
 
-async def _stream(
-    request: Request,
-    reply: ChatReply,
-    events: AsyncIterator[StreamEvent | None],
-    *,
-    include_usage: bool,
-) -> None:
-    stream = await EventStream.open(request)
-    await stream.send(reply.opening())
-    try:
-        async for event in events:
-            if event is None:
-                await stream.keep_alive()
-            elif isinstance(event, OutputDelta):
-                await stream.send(reply.delta(event))
-            elif isinstance(event, GenerationEnd):
-                await _finish(stream, reply, event, include_usage=include_usage)
-    except NInferError as error:
-        await stream.send(error_record(failure_of(request, error)))
-    await stream.close()
+Trace = Callable[[GenerationResult], Awaitable[dict[str, Any]]]
 
 
-async def _finish(
-    stream: EventStream, reply: ChatReply, end: GenerationEnd, *, include_usage: bool
-) -> None:
-    calls = reply.tool_calls(end.result)
-    if calls is not None:
-        await stream.send(calls)
-    await stream.send(reply.ending(end.result, with_report=not include_usage))
-    if include_usage:
-        await stream.send(reply.usage(end.result))
-    await stream.send_word("[DONE]")
+def _tracer(request: Request, body: ChatRequest, options: RequestOptions) -> Trace:
+    async def trace(result: GenerationResult) -> dict[str, Any]:
+        if not body.token_trace:
+            return {}
+        return {"token_trace": await gateway_of(request).service.trace(options, result)}
+
+    return trace
+
+
+class _ChatStream:
+    """Sends one completion as chunks."""
+
+    def __init__(self, reply: ChatReply, trace: Trace) -> None:
+        self.include_usage = False
+        self.trace = trace
+        self._reply = reply
+
+    async def send(self, request: Request, events: AsyncIterator[StreamEvent | None]) -> None:
+        stream = await EventStream.open(request)
+        await stream.send(self._reply.opening())
+        try:
+            async for event in events:
+                if event is None:
+                    await stream.keep_alive()
+                elif isinstance(event, OutputDelta):
+                    await stream.send(self._reply.delta(event))
+                elif isinstance(event, GenerationEnd):
+                    await self._finish(stream, event.result)
+        except NInferError as error:
+            await stream.send(error_record(failure_of(request, error)))
+        await stream.close()
+
+    async def _finish(self, stream: EventStream, result: GenerationResult) -> None:
+        calls = self._reply.tool_calls(result)
+        if calls is not None:
+            await stream.send(calls)
+        trace = await self.trace(result)
+        if self.include_usage:
+            await stream.send(self._reply.ending(result, with_report=False))
+            await stream.send(self._reply.usage(result) | trace)
+        else:
+            await stream.send(self._reply.ending(result, with_report=True) | trace)
+        await stream.send_word("[DONE]")

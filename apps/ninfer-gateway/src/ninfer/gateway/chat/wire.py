@@ -12,7 +12,6 @@ import msgspec
 
 from ninfer.gateway.constraint import ResponseFormat, StructuredOutputs
 from ninfer.gateway.tooling import FunctionDeclaration, ToolConstraintsName
-from ninfer.gateway.wire import ABSENT
 
 
 class ContentPart(msgspec.Struct):
@@ -116,7 +115,8 @@ class ChatRequest(msgspec.Struct):
     enable_thinking: bool | None = None
     preserve_thinking: bool | None = None
     thinking_budget: int | None = None
-    chat_template_kwargs: msgspec.Raw = ABSENT
+    chat_template_kwargs: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
+    token_trace: bool | None = None
     n: Any = None
     logprobs: Any = None
     top_logprobs: Any = None

@@ -8,7 +8,6 @@ import msgspec
 
 from ninfer.gateway.constraint import StructuredOutputs
 from ninfer.gateway.tooling import ToolConstraintsName
-from ninfer.gateway.wire import ABSENT
 
 
 class Block(msgspec.Struct):
@@ -19,7 +18,7 @@ class Block(msgspec.Struct):
     thinking: str | None = None
     id: str | None = None
     name: str | None = None
-    input: msgspec.Raw = ABSENT
+    input: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
     tool_use_id: str | None = None
     content: Any = None
 
@@ -35,7 +34,7 @@ class Tool(msgspec.Struct):
     """One declared tool; the schema stays source text."""
 
     name: str
-    input_schema: msgspec.Raw = ABSENT
+    input_schema: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
     description: str | None = None
     strict: bool | None = None
     type: str | None = None
@@ -60,7 +59,7 @@ class OutputFormat(msgspec.Struct):
     """The schema an answer is held to."""
 
     type: str
-    schema: msgspec.Raw = ABSENT
+    schema: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
 
 
 class OutputConfig(msgspec.Struct):

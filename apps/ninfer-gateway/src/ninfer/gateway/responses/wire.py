@@ -8,7 +8,6 @@ import msgspec
 
 from ninfer.gateway.constraint import StructuredOutputs
 from ninfer.gateway.tooling import ToolConstraintsName
-from ninfer.gateway.wire import ABSENT
 
 
 class ContentPart(msgspec.Struct, omit_defaults=True):
@@ -40,7 +39,7 @@ class ToolItem(msgspec.Struct):
     type: str
     name: str | None = None
     description: str | None = None
-    parameters: msgspec.Raw = ABSENT
+    parameters: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
     strict: bool | None = None
     tools: list[ToolItem] | None = None
 
@@ -67,7 +66,7 @@ class TextFormat(msgspec.Struct):
     """The language of the answer's text."""
 
     type: str
-    schema: msgspec.Raw = ABSENT
+    schema: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
     name: str | None = None
     description: str | None = None
     strict: bool | None = None
@@ -114,7 +113,7 @@ class ResponsesRequest(msgspec.Struct, forbid_unknown_fields=True):
     enable_thinking: bool | None = None
     preserve_thinking: bool | None = None
     thinking_budget: int | None = None
-    chat_template_kwargs: msgspec.Raw = ABSENT
+    chat_template_kwargs: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
     metadata: dict[str, str] | None = None
     include: Any = None
     background: Any = None

@@ -1,0 +1,1 @@
+"""The page at ``/`` for trying prompts and constraints by hand, and ``/openapi.json``."""
