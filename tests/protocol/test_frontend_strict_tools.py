@@ -188,6 +188,29 @@ def test_pattern_length_and_closing_hold_together():
     assert not allows(session, call("t", ("t", "A")))
 
 
+def test_a_length_alone_keeps_a_string_to_one_line_and_a_pattern_frees_it():
+    properties = {
+        "line": {"type": "string", "minLength": 2, "maxLength": 30},
+        "text": {"type": "string", "pattern": "^[\\s\\S]*$", "maxLength": 30},
+        "least": {"type": "string", "minLength": 2},
+    }
+    session = open_(strict_tool("t", closed(properties)))
+
+    def takes(**values):
+        texts = {"line": "ab", "text": "", "least": "ab"} | values
+        return allows(session, call("t", *texts.items()))
+
+    assert takes(line="</parameter> <b>")
+    assert takes(text="a\n</p\n\nb")
+    assert takes(least="ab\n</p\n\n")
+    assert not takes(line="a\nb")
+    assert not takes(line="a")
+    assert not takes(line="a" * 31)
+    assert not takes(text="a\n</parameter>")
+    assert not takes(text="a" * 31)
+    assert not takes(least="a")
+
+
 def test_a_strict_tool_and_a_plain_one_stand_side_by_side():
     plain = strict_tool("free", {"type": "object"}, strict=False)
     session = open_(LOOKUP, plain, choice=ToolChoice())

@@ -1,8 +1,9 @@
-"""Strings written raw between the framing line breaks, as languages that end with the closing.
+r"""Strings written raw between the framing line breaks, as languages that end with the closing.
 
-Math: the values are those of the closed form that do not hold the closing; the closing follows. Of
-      strings with a length bound and no pattern, those that hold both a line break and ``<`` are
-      left out too.
+Math: the values are those of the closed form that do not hold the closing; the closing follows.
+      With an upper length bound and no pattern they are one line: the closing begins with a line
+      break, and a count along it has masks of 10 to 400 ms, a count of a line 20 µs. A pattern,
+      such as ``^[\s\S]*$``, asks for the exact language at its price.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from types import MappingProxyType
 
 from ninfer.qwen_frontend.stage_grammar import first_occurrence, without
 from ninfer.qwen_frontend.tool_values import VALUE_CLOSING, is_representable
-from ninfer.text.automata.characters import ANY_CHARACTER, CharacterSet
+from ninfer.text.automata.characters import CharacterSet
 from ninfer.text.automata.dfa import Dfa
 from ninfer.text.automata.operations import intersection
 from ninfer.text.automata.words import word_automaton
@@ -30,7 +31,7 @@ from ninfer.text.schema.string_automata import StringAutomata
 from ninfer.text.schema.strings import ANY_TERM, StringSet, Term
 
 _FLAT_LIMIT = 8
-_EXACT_LEAST = 4
+_ANY_BUT_BREAK = Characters(~CharacterSet.from_text("\n"))
 ANY_TEXT = Reference("raw_text")
 """Any text up to and with the closing."""
 
@@ -63,22 +64,12 @@ def _listed(texts: tuple[str, ...]) -> list[Node]:
 def _term(term: Term, automata: StringAutomata) -> Node:
     if term == ANY_TERM:
         return ANY_TEXT
-    if term.is_plain and (term.most is not None or term.least > _EXACT_LEAST):
-        return _closed(_of_length(term.least, term.most))
-    return _closed(Automaton(_without_closing(automata.term(term))))
-
-
-def _of_length(least: int, most: int | None) -> Node:
-    """Return texts of a length range.
-
-    Too short for the closing: every text. Otherwise those without a line break and those without
-    ``<``: counting characters along an automaton of the closing would cost a state a character.
-    """
-    if most is not None and most < len(VALUE_CLOSING):
-        return repetition(Characters(ANY_CHARACTER), least, most)
-    return alternation(
-        *(repetition(Characters(~CharacterSet.from_text(c)), least, most) for c in "\n<")
-    )
+    if not term.is_plain:
+        return _closed(Automaton(_without_closing(automata.term(term))))
+    if term.most is not None:
+        return _closed(repetition(_ANY_BUT_BREAK, term.least, term.most))
+    # A text of one line holds no closing, so any text may follow the characters that are counted.
+    return concatenation(repetition(_ANY_BUT_BREAK, term.least, term.least), ANY_TEXT)
 
 
 def _without_closing(values: Dfa) -> Dfa:
