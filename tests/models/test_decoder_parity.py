@@ -107,7 +107,7 @@ def test_rows_gathered_into_one_product_have_the_same_logits(case: Case, columns
         start = len(prompt) - columns
         case.logits(RowInput(prompt[:start], 0, table))
         rows.append(RowInput(prompt[start:], start, table))
-    batch = paged_batch(pack_rows(rows, pages=4), columns)
+    batch = paged_batch(pack_rows(rows, columns, pages=4), columns)
     found = case.decoder.logits(case.decoder.forward(batch, case.pool))
     assert_same(found, torch.cat([case.expected(prompt)[-columns:] for prompt in prompts]))
 

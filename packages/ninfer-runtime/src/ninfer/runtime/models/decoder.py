@@ -32,6 +32,11 @@ class ColumnStates(NamedTuple):
     hidden: Tensor
     taps: Tensor | None
 
+    @property
+    def features(self) -> Tensor:
+        """Return what a drafter reads: the taps, or without any the final hidden states."""
+        return self.hidden if self.taps is None else self.taps
+
 
 class Decoder:
     """One model in memory.

@@ -15,18 +15,20 @@ from ninfer.runtime.models.forward_batch import ForwardBatch, GatherPlan, RowInp
 from ninfer.runtime.models.kv_pool import PAGE_TOKENS
 
 
-def pack_rows(rows: Sequence[RowInput], pages: int) -> Tensor:
-    """Return the buffer of rows with equally many columns, int64[R, 2 · columns + pages].
+def pack_rows(rows: Sequence[RowInput], columns: int, pages: int) -> Tensor:
+    """Return the buffer of rows of at most ``columns``, int64[R, 2 · columns + pages].
 
-    Shapes: token ids, then positions, then page numbers; places without a page hold page 0, which
-            no column attends to.
+    Shapes: token ids, then positions, then page numbers; a shorter row repeats its last column,
+            which writes what that column writes; places without a page hold page 0, which no
+            column attends to.
     """
     packed = []
     for row in rows:
-        columns = len(row.token_ids)
         owned = row.slots.pages[:pages]
-        positions = range(row.start, row.start + columns)
-        packed.append([*row.token_ids, *positions, *owned, *[0] * (pages - len(owned))])
+        places = [min(place, len(row.token_ids) - 1) for place in range(columns)]
+        token_ids = [row.token_ids[place] for place in places]
+        positions = [row.start + place for place in places]
+        packed.append([*token_ids, *positions, *owned, *[0] * (pages - len(owned))])
     return torch.tensor(packed)
 
 

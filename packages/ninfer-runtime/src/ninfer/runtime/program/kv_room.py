@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ninfer.runtime.models.kv_group import KvGroup
 from ninfer.runtime.models.kv_pool import PAGE_TOKENS, KvPool, SlotMap
 from ninfer.runtime.program.pages import PageAllocator
 from ninfer.runtime.program.prefix_cache import CachedPrefix, PrefixCache
@@ -21,7 +22,7 @@ def pages_for(tokens: int) -> int:
 class KvRoom:
     """Gives pages to sequences and takes them back."""
 
-    def __init__(self, pool: KvPool, pages: int) -> None:
+    def __init__(self, pool: KvPool | KvGroup, pages: int) -> None:
         self._pool = pool
         self._allocator = PageAllocator(pages)
         self.prefixes = PrefixCache()

@@ -34,12 +34,16 @@ class RoundMasks(NamedTuple):
 
 
 class MaskBuffer:
-    """Room for int32[B, P, W]; pinned where the device copies from it."""
+    """Room for int32[B, P, W]; pinned where the device copies from it.
+
+    Rows are packed by the longest proposal of their round, so that no more is copied than is read.
+    """
 
     def __init__(self, rows: int, positions: int, token_domain: int, device: torch.device) -> None:
-        shape = (rows, positions, mask_words(token_domain))
+        self._words = mask_words(token_domain)
         on_host = device.type == "cpu"
-        self._host = torch.zeros(shape, dtype=torch.int32, pin_memory=not on_host)
+        size = rows * positions * self._words
+        self._host = torch.zeros(size, dtype=torch.int32, pin_memory=not on_host)
         self._device = self._host if on_host else torch.zeros_like(self._host, device=device)
         self._is_copied = not on_host
 
@@ -56,14 +60,19 @@ class MaskBuffer:
         constrained = [row for row in range(rows) if provider.is_constrained(row)]
         if not constrained:
             return unconstrained
-        words = self._host[:rows]
+        positions = 1 + max(map(len, drafts))
+        words = self._part(self._host, rows, positions)
         lookaheads = tuple(provider.fill(drafts, memoryview(cast("Buffer", words.numpy()))))
         _check(lookaheads, drafts, constrained)
+        found = self._part(self._device, rows, positions)
         if self._is_copied:
-            self._device[:rows].copy_(words, non_blocking=True)
+            found.copy_(words, non_blocking=True)
             for row in constrained:
                 provider.uploaded(row, words[row].nbytes)
-        return RoundMasks(lookaheads, self._device[:rows])
+        return RoundMasks(lookaheads, found)
+
+    def _part(self, buffer: Tensor, rows: int, positions: int) -> Tensor:
+        return buffer[: rows * positions * self._words].view(rows, positions, self._words)
 
 
 def _check(

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import count
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from ninfer.contract import (
@@ -19,7 +20,10 @@ from ninfer.contract import (
     SequenceId,
     SequenceRequest,
 )
-from ninfer.runtime.models.kv_pool import PAGE_TOKENS, KvPool
+from ninfer.runtime.models.forward_batch import RowInput
+from ninfer.runtime.models.kv_group import KvGroup
+from ninfer.runtime.models.kv_pool import PAGE_TOKENS
+from ninfer.runtime.program.draft_context import DraftContext
 from ninfer.runtime.program.kv_room import KvRoom, pages_for
 from ninfer.runtime.program.prefix_cache import CachedPrefix, PrefixMatch
 from ninfer.runtime.program.resume import PausedSequence
@@ -27,10 +31,18 @@ from ninfer.runtime.program.sequence import ResidentSequence
 
 
 class ResidentSet:
-    """Rows and pages of the sequences in memory."""
+    """Rows and pages of the sequences in memory.
 
-    def __init__(self, pool: KvPool, pages: int, rows: int) -> None:
+    ``lookahead`` is how many tokens after a column a drafter's entry depends on, None without one.
+    """
+
+    def __init__(
+        self, pool: KvGroup, pages: int, rows: int, device: torch.device, lookahead: int | None
+    ) -> None:
         self._pool = pool
+        self._device = device
+        self._drafts = lookahead is not None
+        self._lookahead = lookahead or 0
         self._room = KvRoom(pool, pages)
         self._rows = rows
         self._free_rows = list(reversed(range(rows)))
@@ -76,12 +88,15 @@ class ResidentSet:
             return self._admit(request, prompt, self._room.take(len(prompt)))
         is_whole = match.shared_tokens == len(prompt)
         hidden = match.prefix.final_hidden.get(len(prompt)) if is_whole else None
-        reused = match.shared_tokens
-        if is_whole and hidden is None:
-            # The last token is computed again: its hidden state is what samples.
-            reused -= 1
-        pages = self._room.take_with_prefix(len(prompt), match.prefix, reused)
-        return self._admit(request, prompt, pages, frontier=reused, final_hidden=hidden)
+        # Entries that depend on what differs are of no use. Without a final hidden state the last
+        # token is computed again, because that is what samples.
+        entries = match.shared_tokens - self._lookahead
+        reused = len(prompt) if hidden is not None else min(entries, len(prompt) - 1)
+        pages = self._room.take_with_prefix(len(prompt), match.prefix, max(reused, 0))
+        resident = self._admit(request, prompt, pages, frontier=max(reused, 0), final_hidden=hidden)
+        if hidden is not None and self._lookahead:
+            resident.draft = DraftContext(entries, hidden.unsqueeze(0))
+        return resident
 
     def reserve(self, resident: ResidentSequence, tokens: int) -> None:
         """Give a sequence pages for so many tokens in all.
@@ -89,6 +104,16 @@ class ResidentSet:
         Raises: IntegrityError — there is no room.
         """
         resident.add_pages(self._room.grow(resident.pages, tokens))
+
+    def new_columns(
+        self, residents: Sequence[ResidentSequence], columns: Sequence[Sequence[int]]
+    ) -> list[RowInput]:
+        """Reserve pages for tokens after each frontier and return the rows of a pass over them."""
+        rows = []
+        for resident, tokens in zip(residents, columns, strict=True):
+            self.reserve(resident, resident.frontier + len(tokens))
+            rows.append(RowInput(tokens, resident.frontier, resident.slots))
+        return rows
 
     def count_reservable(self, wanted: Sequence[tuple[ResidentSequence, int]]) -> int:
         """Return how many reservations, counted from the first, fit together."""
@@ -104,7 +129,7 @@ class ResidentSet:
         del self._residents[resident.sequence]
         self._free_rows.append(resident.row)
         if resident.request.allow_prefix_reuse and resident.frontier:
-            self._room.keep(_computed_prefix(resident))
+            self._room.keep(self._computed_prefix(resident))
         else:
             self._room.give_back(resident.pages)
 
@@ -121,14 +146,17 @@ class ResidentSet:
             resident.frontier,
             max(resident.frontier, resident.replay_end),
             resident.final_hidden,
-            self._pool.save(self._slots(resident)) if route is ResumeRoute.SNAPSHOT else None,
+            None,
         )
+        if route is ResumeRoute.SNAPSHOT:
+            paused.saved = self._pool.save(self._slots(resident))
+            paused.draft = resident.draft.moved_to(torch.device("cpu"))
         self.close(resident)
         return paused
 
     def snapshot_bytes(self, resident: ResidentSequence) -> int:
         """Return the host bytes of a SNAPSHOT taken now."""
-        return resident.frontier * self._pool.token_bytes
+        return resident.frontier * self._pool.token_bytes + resident.draft.host_bytes
 
     def resume(self, paused: PausedSequence) -> ResidentSequence:
         """Take a row and pages for a paused sequence.
@@ -140,7 +168,7 @@ class ResidentSet:
         ledger, goal = list(paused.ledger), paused.goal_tokens
         match = None if paused.saved else self._find_prefix(paused.request, ledger[:goal])
         if match is not None:
-            frontier = match.shared_tokens
+            frontier = max(match.shared_tokens - self._lookahead, 0)
             pages = self._room.take_with_prefix(goal, match.prefix, frontier)
         else:
             frontier = 0 if paused.saved is None else paused.frontier
@@ -155,6 +183,7 @@ class ResidentSet:
         )
         if paused.saved is not None:
             self._pool.restore(self._slots(resident), paused.saved)
+            resident.draft = paused.draft.moved_to(self._device)
         return resident
 
     def _require_row(self) -> None:
@@ -166,7 +195,7 @@ class ResidentSet:
         if not request.allow_prefix_reuse:
             return None
         live = [
-            _computed_prefix(resident)
+            self._computed_prefix(resident)
             for resident in self._residents.values()
             if resident.request.allow_prefix_reuse
         ]
@@ -194,13 +223,17 @@ class ResidentSet:
             pages,
             final_hidden,
             replay_end,
+            DraftContext(frontier),
         )
         self._residents[resident.sequence] = resident
         return resident
 
-
-def _computed_prefix(resident: ResidentSequence) -> CachedPrefix:
-    tokens = np.asarray(resident.ledger[: resident.frontier], dtype=np.int64)
-    hidden = resident.final_hidden
-    known = {} if hidden is None else {resident.prompt_tokens: hidden}
-    return CachedPrefix(tokens, resident.pages, known)
+    def _computed_prefix(self, resident: ResidentSequence) -> CachedPrefix:
+        """Return what another sequence could start from: columns that a drafter has read too."""
+        end = resident.frontier
+        if self._drafts:
+            end = min(end, resident.draft.absorbed + self._lookahead)
+        tokens = np.asarray(resident.ledger[:end], dtype=np.int64)
+        hidden = resident.final_hidden
+        known = {} if hidden is None else {resident.prompt_tokens: hidden}
+        return CachedPrefix(tokens, resident.pages, known)

@@ -12,9 +12,11 @@ from ninfer.ops import (
     RowStatus,
     SamplingBatch,
     SamplingRow,
+    SparseProposal,
     count_tokens,
     masked_sampling,
     require_ok,
+    speculative_acceptance,
 )
 from ninfer.runtime.program.mask_buffer import RoundMasks
 from ninfer.runtime.program.sequence import ResidentSequence
@@ -45,6 +47,55 @@ class Sampler:
         Math:   the logical position of a token is its place in the ledger.
         Raises: NonFiniteLogits — the best allowed logit of a row is not finite.
         """
+        batch, counts = self._records(sequences, masks, purpose)
+        words = None if masks.words is None else masks.words[:, 0]
+        sampled = masked_sampling(logits[:, : self._token_domain], batch, words, counts)
+        tokens = zip(sampled.tokens.tolist(), sampled.status.tolist(), strict=True)
+        return [
+            None if _is_dead_end(row, status, 1, masks) else token
+            for row, (token, status) in enumerate(tokens)
+        ]
+
+    def accept(
+        self,
+        logits: Tensor,
+        sequences: Sequence[ResidentSequence],
+        masks: RoundMasks,
+        drafts: Sequence[Sequence[int]],
+        distribution: SparseProposal | None,
+    ) -> list[list[int] | None]:
+        """Return the licensed tokens per row, or None where its path met a dead end.
+
+        Shapes: logits float32[B, P, ≥ V], P one more than the longest of ``drafts``.
+        Raises: NonFiniteLogits — the best allowed logit of a column really taken is not finite.
+        """
+        batch, counts = self._records(sequences, masks, RngPurpose.DECODE)
+        limit = logits.shape[1] - 1
+        padded = [[*row, *[0] * (limit - len(row))] for row in drafts]
+        accepted = speculative_acceptance(
+            logits[..., : self._token_domain],
+            batch,
+            torch.tensor(padded, dtype=torch.int64, device=self._device),
+            torch.tensor([len(row) for row in drafts], dtype=torch.int32, device=self._device),
+            proposal=distribution,
+            masks=masks.words,
+            counts=counts,
+        )
+        outcomes: list[list[int] | None] = []
+        licensed = zip(
+            accepted.tokens.tolist(),
+            accepted.accepted.tolist(),
+            accepted.status.tolist(),
+            strict=True,
+        )
+        for row, (tokens, count, status) in enumerate(licensed):
+            dead = _is_dead_end(row, status, count + 1, masks)
+            outcomes.append(None if dead else tokens[: count + 1])
+        return outcomes
+
+    def _records(
+        self, sequences: Sequence[ResidentSequence], masks: RoundMasks, purpose: RngPurpose
+    ) -> tuple[SamplingBatch, Tensor | None]:
         rows = [
             SamplingRow(
                 sequence.sampling,
@@ -56,15 +107,8 @@ class Sampler:
             for b, sequence in enumerate(sequences)
         ]
         self._batch.write(rows)
-        words = None if masks.words is None else masks.words[:, 0]
         penalised = any(row.is_penalised for row in rows)
-        sampled = masked_sampling(
-            logits[:, : self._token_domain],
-            self._batch.first(len(rows)),
-            words,
-            self._counts if penalised else None,
-        )
-        return _outcomes(sampled.tokens.tolist(), sampled.status.tolist(), masks)
+        return self._batch.first(len(rows)), self._counts if penalised else None
 
     def count(self, sequences: Sequence[ResidentSequence], tokens: Sequence[Sequence[int]]) -> None:
         """Add committed generated tokens to the counts of rows whose parameters read them."""
@@ -95,13 +139,11 @@ def _is_penalised(sequence: ResidentSequence) -> bool:
     return chosen.presence_penalty != 0 or chosen.frequency_penalty != 0
 
 
-def _outcomes(tokens: list[int], statuses: list[int], masks: RoundMasks) -> list[int | None]:
-    """Drop rows whose path met a dead end; any other refusal of the op is an error."""
-    outcomes: list[int | None] = []
-    for row, (token, status) in enumerate(zip(tokens, statuses, strict=True)):
-        if masks.is_dead(row, 1) or (status == RowStatus.EMPTY_SET and masks.is_constrained(row)):
-            outcomes.append(None)
-            continue
-        require_ok(status, row)
-        outcomes.append(token)
-    return outcomes
+def _is_dead_end(row: int, status: int, licensed_tokens: int, masks: RoundMasks) -> bool:
+    """Return whether a row's licensed path met a dead end; any other refusal is an error."""
+    if masks.is_dead(row, licensed_tokens):
+        return True
+    if status == RowStatus.EMPTY_SET and masks.is_constrained(row):
+        return True
+    require_ok(status, row)
+    return False

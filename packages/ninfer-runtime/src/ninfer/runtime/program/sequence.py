@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ninfer.contract import SamplingParameters, SequenceId, SequenceRequest
 from ninfer.runtime.models.kv_pool import SlotMap
+from ninfer.runtime.program.draft_context import DraftContext
 
 
 @dataclass(slots=True, eq=False)
@@ -17,7 +18,8 @@ class ResidentSequence:
     ``ledger`` holds the prompt and every committed token; the keys and values of its first
     ``frontier`` tokens are computed. Between rounds the last token, the anchor, is not.
     ``replay_end`` is the frontier that a replay must reach, 0 when there is none.
-    ``final_hidden`` is the hidden state of the prompt's last token.
+    ``final_hidden`` is the hidden state of the prompt's last token. ``draft`` is what a drafter
+    keeps; without one nothing reads it.
     """
 
     sequence: SequenceId
@@ -28,6 +30,7 @@ class ResidentSequence:
     pages: list[int]
     final_hidden: Tensor | None = None
     replay_end: int = 0
+    draft: DraftContext = field(default_factory=DraftContext)
     slots: SlotMap = field(init=False)
 
     def __post_init__(self) -> None:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from torch import Tensor
-
 from ninfer.contract import (
     CommitDecision,
     EngineOptions,
@@ -35,31 +33,58 @@ from ninfer.contract import (
     SequenceRequest,
 )
 from ninfer.runtime.loading import LoadedModel
-from ninfer.runtime.models.forward_batch import RowInput, forward_batch
+from ninfer.runtime.models.decoder import ColumnStates
+from ninfer.runtime.models.drafters import Drafter
+from ninfer.runtime.models.forward_batch import forward_batch
+from ninfer.runtime.models.kv_group import KvGroup
 from ninfer.runtime.models.kv_pool import PAGE_TOKENS
 from ninfer.runtime.program.decisions import check_decisions, disposition_of
 from ninfer.runtime.program.decode_forward import decode_forward
+from ninfer.runtime.program.decode_round import DecodeRound, OrdinaryRound
+from ninfer.runtime.program.drafting import Drafting
 from ninfer.runtime.program.mask_buffer import MaskBuffer
 from ninfer.runtime.program.resident_set import ResidentSet
 from ninfer.runtime.program.resume import PausedSequence
 from ninfer.runtime.program.sampler import Sampler
 from ninfer.runtime.program.sequence import ResidentSequence
 from ninfer.runtime.program.shape import program_shape
+from ninfer.runtime.program.speculative_round import SpeculativeRound
 
 
 class TorchProgram:
-    """One model, its KV pool, and the sequences in it."""
+    """One model, its KV pool, and the sequences in it; a drafter if the options ask for one.
 
-    def __init__(self, model: LoadedModel, options: EngineOptions | None = None) -> None:
+    Raises: UnsupportedOption — the options ask for a drafter that is not the given one.
+    """
+
+    def __init__(
+        self,
+        model: LoadedModel,
+        options: EngineOptions | None = None,
+        drafter: Drafter | None = None,
+    ) -> None:
         self._decoder = model.decoder
-        self._shape = program_shape(model, EngineOptions() if options is None else options)
+        chosen = EngineOptions() if options is None else options
+        self._shape = program_shape(model, chosen, None if drafter is None else drafter.backend)
         shape, device = self._shape, model.decoder.device
         pages = shape.kv_tokens // PAGE_TOKENS
         self._pool = model.decoder.new_pool(pages)
-        self._decode = decode_forward(model.decoder, self._pool)
-        self._residents = ResidentSet(self._pool, pages, shape.rows)
-        self._masks = MaskBuffer(shape.rows, shape.draft_limit + 1, shape.token_domain, device)
+        self._taps = () if drafter is None else drafter.taps
+        pools = [self._pool]
+        if drafter is not None:
+            pools.append(drafter.new_pool(pages))
+        lookahead = None if drafter is None else drafter.lookahead
+        self._residents = ResidentSet(KvGroup(pools), pages, shape.rows, device, lookahead)
         self._sampler = Sampler(shape.rows, shape.token_domain, device)
+        forward = decode_forward(model.decoder, self._pool, self._taps)
+        masks = MaskBuffer(shape.rows, shape.draft_limit + 1, shape.token_domain, device)
+        parts = (self._residents, forward, masks, self._sampler)
+        self._ordinary = OrdinaryRound(*parts)
+        self._round: DecodeRound = self._ordinary
+        self._drafting: Drafting | None = None
+        if drafter is not None:
+            self._drafting = Drafting(drafter, pools[1], self._residents, shape)
+            self._round = SpeculativeRound(*parts, self._drafting, shape)
         self._pending: PendingBatch | None = None
 
     @property
@@ -74,7 +99,7 @@ class TorchProgram:
 
     def can_open(self, prompt_tokens: int, output_tokens: int) -> bool:
         """Implements: Program.can_open; the whole prompt and one round of output must fit."""
-        first_output = min(output_tokens, 1 + self._shape.draft_limit)
+        first_output = min(output_tokens, self._round_columns)
         wanted = min(prompt_tokens + first_output, self._shape.context_tokens)
         return self._residents.has_room(wanted)
 
@@ -113,7 +138,7 @@ class TorchProgram:
             return PrefillStep(computed)
         logits = self._decoder.logits(resident.final_hidden.unsqueeze(0))
         waited = time.perf_counter() - started
-        rows = self._finish([resident], logits, masks, RngPurpose.PREFILL)
+        rows = self._ordinary.choose([resident], logits, masks, RngPurpose.PREFILL)
         return PrefillStep(computed, self._provide(RoundKind.PREFILL, rows, waited))
 
     def decode(
@@ -127,11 +152,8 @@ class TorchProgram:
         residents = self._decodable(sequences)
         if len(remaining_tokens) != len(residents) or min(remaining_tokens, default=0) < 1:
             raise RowMismatch("decode: every row needs at least one remaining token")
-        started = time.perf_counter()
-        logits = self._decode(self._inputs(residents, [[r.anchor] for r in residents]))
-        waited = time.perf_counter() - started
-        rows = self._finish(residents, logits, masks, RngPurpose.DECODE)
-        return self._provide(RoundKind.DECODE, rows, waited)
+        rows, device_seconds, draft_seconds = self._round.run(residents, remaining_tokens, masks)
+        return self._provide(RoundKind.DECODE, rows, device_seconds, draft_seconds)
 
     def append_control(self, sequence: SequenceId, tokens: Sequence[int]) -> PendingBatch:
         """Implements: Program.append_control.
@@ -143,7 +165,9 @@ class TorchProgram:
         if not tokens:
             raise RowMismatch(f"sequence {sequence}: no control tokens")
         started = time.perf_counter()
-        self._forward(resident, [resident.anchor, *tokens[:-1]])
+        states = self._forward(resident, [resident.anchor, *tokens[:-1]])
+        if self._drafting is not None:
+            self._drafting.hold(resident, states.features)
         row = PendingRow(sequence, tuple(tokens))
         return self._provide(RoundKind.CONTROL, [row], time.perf_counter() - started)
 
@@ -168,6 +192,8 @@ class TorchProgram:
             if batch.kind is not RoundKind.PREFILL:
                 resident.frontier += len(tokens)
             resident.ledger += tokens
+            if self._drafting is not None:
+                self._drafting.settle(resident, len(tokens))
             disposition = disposition_of(decision)
             if not tokens:
                 self._residents.close(resident)
@@ -178,6 +204,8 @@ class TorchProgram:
         """Implements: Program.abort; what the round wrote lies beyond every frontier."""
         self._require_pending(batch)
         self._pending = None
+        if self._drafting is not None:
+            self._drafting.drop()
 
     def release(self, sequence: SequenceId) -> None:
         """Implements: Program.release."""
@@ -203,7 +231,7 @@ class TorchProgram:
 
     def can_resume(self, state: ResumeState) -> bool:
         """Implements: Program.can_resume; the old frontier and the next round must fit."""
-        wanted = _own(state).goal_tokens + 1 + self._shape.draft_limit
+        wanted = _own(state).goal_tokens + self._round_columns
         return self._residents.has_room(min(wanted, self._shape.context_tokens))
 
     def resume(self, state: ResumeState) -> SequenceId:
@@ -225,46 +253,27 @@ class TorchProgram:
         stop = min(begin + self._shape.prefill_chunk_tokens, end)
         if stop <= begin:
             return 0
-        hidden = self._forward(resident, resident.ledger[begin:stop])
+        states = self._forward(resident, resident.ledger[begin:stop])
         resident.frontier = stop
         if begin < resident.prompt_tokens <= stop:
-            resident.final_hidden = hidden[resident.prompt_tokens - 1 - begin].clone()
+            resident.final_hidden = states.hidden[resident.prompt_tokens - 1 - begin].clone()
+        if self._drafting is not None:
+            self._drafting.observe(resident, states.features)
         return stop - begin
 
-    def _forward(self, resident: ResidentSequence, tokens: list[int]) -> Tensor:
-        """Return the hidden states of new columns after one frontier."""
-        rows = self._inputs([resident], [tokens])
-        return self._decoder.forward(forward_batch(rows, self._pool), self._pool)
-
-    def _inputs(
-        self, residents: Sequence[ResidentSequence], columns: Sequence[list[int]]
-    ) -> list[RowInput]:
-        """Reserve pages for new columns after each frontier and return the rows."""
-        rows = []
-        for resident, tokens in zip(residents, columns, strict=True):
-            self._residents.reserve(resident, resident.frontier + len(tokens))
-            rows.append(RowInput(tokens, resident.frontier, resident.slots))
-        return rows
-
-    def _finish(
-        self,
-        residents: Sequence[ResidentSequence],
-        logits: Tensor,
-        provider: MaskProvider | None,
-        purpose: RngPurpose,
-    ) -> list[PendingRow]:
-        """Fill the masks, on a device during the forward pass, and sample one token a row."""
-        masks = self._masks.fill(provider, [()] * len(residents))
-        tokens = self._sampler.sample(logits, residents, masks, purpose)
-        return [
-            PendingRow(resident.sequence, () if token is None else (token,), token is None)
-            for resident, token in zip(residents, tokens, strict=True)
-        ]
+    def _forward(self, resident: ResidentSequence, tokens: list[int]) -> ColumnStates:
+        """Return the states of new columns after one frontier."""
+        rows = self._residents.new_columns([resident], [tokens])
+        return self._decoder.states(forward_batch(rows, self._pool), self._pool, self._taps)
 
     def _provide(
-        self, kind: RoundKind, rows: Sequence[PendingRow], waited_seconds: float
+        self,
+        kind: RoundKind,
+        rows: Sequence[PendingRow],
+        device_seconds: float,
+        draft_seconds: float = 0.0,
     ) -> PendingBatch:
-        self._pending = PendingBatch(kind, tuple(rows), waited_seconds)
+        self._pending = PendingBatch(kind, tuple(rows), device_seconds, draft_seconds)
         return self._pending
 
     def _decodable(self, sequences: Sequence[SequenceId]) -> list[ResidentSequence]:
@@ -282,8 +291,16 @@ class TorchProgram:
         """Return the tokens whose keys and values a sequence holds after its next unit."""
         if not resident.is_decodable:
             return max(resident.prompt_tokens, resident.replay_end)
-        columns = control_tokens or 1 + self._shape.draft_limit
+        columns = control_tokens or self._round_columns
         return min(resident.frontier + columns, self._shape.context_tokens)
+
+    @property
+    def _round_columns(self) -> int:
+        """Return the slots after a frontier that one round may write."""
+        limit = self._shape.draft_limit
+        if self._drafting is not None and self._drafting.drafter.drafts_ahead:
+            return 1 + 2 * limit
+        return 1 + limit
 
     def _outside_round(self, sequence: SequenceId) -> ResidentSequence:
         pending = () if self._pending is None else self._pending.rows

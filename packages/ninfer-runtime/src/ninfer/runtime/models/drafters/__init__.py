@@ -1,0 +1,10 @@
+"""Small models that propose tokens for a target: what they see of it, and what they answer."""
+
+from ninfer.runtime.models.drafters.drafter import (
+    ContextRow,
+    Drafter,
+    Proposal,
+    ProposalRow,
+)
+
+__all__ = ["ContextRow", "Drafter", "Proposal", "ProposalRow"]

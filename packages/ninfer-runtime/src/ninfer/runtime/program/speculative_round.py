@@ -1,0 +1,147 @@
+"""A round that verifies drafts: Forward over anchor and drafts, masks, Finish.
+
+Source: specification 8 and 9.1; reference contract, section 3.1.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ninfer.contract import MaskProvider, PendingRow, ProgramShape, SpeculationCounts
+from ninfer.ops import SparseProposal
+from ninfer.runtime.program.decode_forward import DecodeForward
+from ninfer.runtime.program.decode_round import RoundOutcome
+from ninfer.runtime.program.drafting import Drafting
+from ninfer.runtime.program.mask_buffer import MaskBuffer
+from ninfer.runtime.program.resident_set import ResidentSet
+from ninfer.runtime.program.sampler import Sampler
+from ninfer.runtime.program.sequence import ResidentSequence
+
+
+class _Drafts(NamedTuple):
+    """The drafts of every row, and what they were drawn from where that is not one-hot."""
+
+    tokens: list[tuple[int, ...]]
+    distribution: SparseProposal | None = None
+
+
+class SpeculativeRound:
+    """Implements: DecodeRound; a row without room for drafts takes one ordinary step."""
+
+    def __init__(
+        self,
+        residents: ResidentSet,
+        forward: DecodeForward,
+        masks: MaskBuffer,
+        sampler: Sampler,
+        drafting: Drafting,
+        shape: ProgramShape,
+    ) -> None:
+        self._residents = residents
+        self._forward = forward
+        self._masks = masks
+        self._sampler = sampler
+        self._drafting = drafting
+        self._shape = shape
+
+    def run(
+        self,
+        residents: Sequence[ResidentSequence],
+        remaining_tokens: Sequence[int],
+        provider: MaskProvider | None,
+    ) -> RoundOutcome:
+        """Implements: DecodeRound.run."""
+        started = time.perf_counter()
+        drafts = self._drafts(residents, remaining_tokens)
+        drafted = time.perf_counter()
+        columns = [
+            [resident.anchor, *tokens]
+            for resident, tokens in zip(residents, drafts.tokens, strict=True)
+        ]
+        output = self._forward(self._residents.new_columns(residents, columns))
+        launched = time.perf_counter()
+        masks = self._masks.fill(provider, drafts.tokens)
+        licensed = self._sampler.accept(
+            output.logits, residents, masks, drafts.tokens, drafts.distribution
+        )
+        rows = []
+        for row, (resident, tokens) in enumerate(zip(residents, licensed, strict=True)):
+            self._drafting.hold(resident, output.features_of(row, len(columns[row])))
+            rows.append(_pending_row(resident, drafts.tokens[row], tokens))
+        if self._drafting.drafter.drafts_ahead:
+            self._draft_ahead(residents, remaining_tokens, licensed)
+        return RoundOutcome(rows, launched - drafted, drafted - started)
+
+    def _drafts(
+        self, residents: Sequence[ResidentSequence], remaining_tokens: Sequence[int]
+    ) -> _Drafts:
+        """Return the drafts made ahead, and make those that are missing."""
+        extents = [
+            self._extent(len(resident.ledger), remaining)
+            for resident, remaining in zip(residents, remaining_tokens, strict=True)
+        ]
+        drafts = [
+            resident.draft.drafts[:extent]
+            for resident, extent in zip(residents, extents, strict=True)
+        ]
+        missing = [b for b, extent in enumerate(extents) if extent and not drafts[b]]
+        if not missing:
+            return _Drafts(drafts)
+        wanted = [extents[b] for b in missing]
+        proposal = self._drafting.propose([residents[b] for b in missing], wanted)
+        for b, tokens in zip(missing, proposal.tokens.tolist(), strict=True):
+            drafts[b] = tuple(tokens[: extents[b]])
+        if proposal.distribution is None:
+            return _Drafts(drafts)
+        return _Drafts(drafts, _spread(proposal.distribution, missing, len(residents)))
+
+    def _draft_ahead(
+        self,
+        residents: Sequence[ResidentSequence],
+        remaining_tokens: Sequence[int],
+        licensed: Sequence[Sequence[int] | None],
+    ) -> None:
+        """Make the next round's drafts of every row that will have room for some."""
+        rows: list[ResidentSequence] = []
+        tokens: list[Sequence[int]] = []
+        extents: list[int] = []
+        for resident, remaining, taken in zip(residents, remaining_tokens, licensed, strict=True):
+            if taken is None:
+                continue
+            extent = self._extent(len(resident.ledger) + len(taken), remaining - len(taken))
+            if extent:
+                rows.append(resident)
+                tokens.append(taken)
+                extents.append(extent)
+        self._drafting.propose_ahead(rows, tokens, extents)
+
+    def _extent(self, ledger_tokens: int, remaining_tokens: int) -> int:
+        """Return how many drafts a row can use: the last licensed token is no draft."""
+        room = min(remaining_tokens, self._shape.context_tokens - ledger_tokens)
+        return max(0, min(self._shape.draft_limit, room - 1))
+
+
+def _pending_row(
+    resident: ResidentSequence, drafts: Sequence[int], licensed: Sequence[int] | None
+) -> PendingRow:
+    accepted = 0 if licensed is None else len(licensed) - 1
+    return PendingRow(
+        resident.sequence,
+        () if licensed is None else tuple(licensed),
+        licensed is None,
+        SpeculationCounts(len(drafts), accepted),
+    )
+
+
+def _spread(part: SparseProposal, rows: Sequence[int], total: int) -> SparseProposal:
+    """Return a distribution over all rows; those that are not listed propose nothing."""
+    if len(rows) == total:
+        return part
+    spread = []
+    for tensor in part:
+        whole = tensor.new_zeros((total, *tensor.shape[1:]))
+        whole[list(rows)] = tensor
+        spread.append(whole)
+    return SparseProposal(*spread)
