@@ -19,6 +19,7 @@ from collections.abc import Callable
 import torch
 import triton
 import triton.language as tl
+from gpu_ops_compare import compare, exercise, random_words
 
 from ninfer.contract import GREEDY_PRESET, RngPurpose, SamplingParameters
 from ninfer.ops import (
@@ -29,12 +30,8 @@ from ninfer.ops import (
     SparseProposal,
     capabilities,
     reserve_workspace,
-    speculative_acceptance,
 )
 from ninfer.ops.native import load_library
-from ninfer.ops.reference.columns import Columns
-from ninfer.ops.reference.masked_sampling import sample_columns
-from ninfer.ops.reference.speculative_acceptance import accept_rows
 
 DOMAIN = 248_320
 WORDS = DOMAIN // 32
@@ -95,10 +92,6 @@ def random_masks(rows: int, words: int, kind: str) -> torch.Tensor:
     return masks
 
 
-def random_words(rows: int, words: int) -> torch.Tensor:
-    return torch.randint(-(2**31), 2**31, (rows, words), device="cuda").to(torch.int32)
-
-
 def bench(sweep: bool) -> None:
     """Print the tables."""
     if sweep:
@@ -136,6 +129,7 @@ class Inputs:
         return [random_masks(self.rows, WORDS, kind) for _ in range(self.sets)]
 
     def batch(self, parameters: SamplingParameters, constrained: bool) -> SamplingBatch:
+        """Return the records of all rows."""
         rows = [
             SamplingRow(parameters, 77 + b, RngPurpose.DECODE, constrained, b)
             for b in range(self.rows)
@@ -143,11 +137,13 @@ class Inputs:
         return SamplingBatch.pack(rows, "cuda")
 
     def amax(self, index: int) -> None:
+        """Launch the plain maximum of the same logits."""
         torch.amax(self.logits[index], dim=1, out=self.best)
 
     def sampling(
         self, kind: str | None, parameters: SamplingParameters = SAMPLED, splits: int = 0
     ) -> Launch:
+        """Return a launch of masked sampling; ``kind`` None leaves the rows free."""
         batch = self.batch(parameters, kind is not None)
         masks = self.masks[kind] if kind else [None] * self.sets
         counts = self.counts if parameters.presence_penalty else None
@@ -161,6 +157,7 @@ class Inputs:
         return launch
 
     def topk_route(self, index: int) -> torch.Tensor:
+        """Launch copy, mask kernel, top-k, softmax, filter and draw, one after another."""
         logits = self.logits[index].clone()
         masks = self.masks["half"][index]
         grid = (self.rows, triton.cdiv(DOMAIN, 4096))
@@ -184,6 +181,7 @@ def _mask_kernel(logits, masks, domain, words, BLOCK: tl.constexpr):  # noqa: AN
 
 
 def print_row(name: str, dtype: torch.dtype, rows: int) -> None:
+    """Measure one shape of sampling in every way."""
     inputs = Inputs(dtype, rows)
     amax = microseconds(inputs.amax, inputs.sets)
     half = microseconds(inputs.sampling("half"), inputs.sets)
@@ -200,6 +198,7 @@ def print_row(name: str, dtype: torch.dtype, rows: int) -> None:
 
 
 def print_sweep() -> None:
+    """Measure how many blocks should share a row."""
     print("\nmasked_sampling bf16 half by splits, microseconds")
     choices = (8, 12, 16, 24, 32, 48, 64)
     print("rows |" + "".join(f"{splits:7}" for splits in choices))
@@ -212,6 +211,7 @@ def print_sweep() -> None:
 
 
 def print_acceptance(name: str, dtype: torch.dtype, rows: int, draft_limit: int) -> None:
+    """Measure one shape of acceptance with both kinds of proposal."""
     positions = draft_limit + 1
     columns = rows * positions
     inputs = Inputs(dtype, columns)
@@ -240,110 +240,6 @@ def print_acceptance(name: str, dtype: torch.dtype, rows: int, draft_limit: int)
         f"{name:5} {rows:2} {draft_limit:2} | {amax:6.2f} | {one_hot:7.2f} {one_hot / amax:5.2f}x "
         f"| {listed:6.2f} {listed / amax:5.2f}x"
     )
-
-
-def compare(rows: int) -> int:
-    """Count rows whose token differs from the torch path's; 0 means none."""
-    wrong = 0
-    for domain, count, size in ((DOMAIN, rows // 5, 128), (32_003, rows - rows // 5, 1024)):
-        found = sum(differing_rows(size, domain, step) for step in range(-(-count // size)))
-        print(f"compare: V = {domain}, {-(-count // size) * size} rows, {found} differ")
-        wrong += found
-    steps = max(1, rows // 5 // 320)
-    found = sum(differing_rounds(64, 5, 32_003, step) for step in range(steps))
-    print(f"compare: acceptance, {steps * 320} columns, {found} rows differ")
-    return int(wrong + found > 0)
-
-
-def random_row(rng: torch.Generator, row: int, constrained: bool) -> SamplingRow:
-    def pick(*values: float) -> float:
-        return values[int(torch.randint(len(values), (1,), generator=rng))]
-
-    parameters = SamplingParameters(
-        temperature=pick(0.0, 0.3, 0.7, 1.0, 2.0),
-        top_p=pick(0.5, 0.8, 0.95, 1.0),
-        top_k=int(pick(0, 1, 5, 20)),
-        min_p=pick(0.0, 0.0, 0.1),
-        presence_penalty=pick(0.0, 0.0, 1.5, -0.7),
-        frequency_penalty=pick(0.0, 0.0, 0.3),
-        seed=int(torch.randint(2**62, (1,), generator=rng)) * 3,
-    )
-    position = int(torch.randint(2**20, (1,), generator=rng))
-    return SamplingRow(parameters, position, RngPurpose.DECODE, constrained, row)
-
-
-def random_inputs(columns: int, domain: int, step: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return logits full of ties, zeros of both signs and infinities, and masks of all kinds."""
-    dtype = (torch.bfloat16, torch.float32, torch.float16)[step % 3]
-    padded = torch.randn(columns, domain + 8 * (step % 2), device="cuda") * 4
-    logits = padded[:, :domain]
-    kind = torch.arange(columns, device="cuda")[:, None] % 8
-    logits.copy_(torch.where(kind == 1, (logits * 2).round() / 8, logits))
-    logits.copy_(torch.where(kind == 2, logits.round() * 0.0, logits))
-    logits.masked_fill_((kind == 3) & (logits < 2), -torch.inf)
-    logits.copy_(torch.where((kind == 4) & (logits > 14), torch.nan, logits))
-    words = -(-domain // 32)
-    masks = random_words(columns, words)
-    for rounds in range(11):
-        masks = torch.where(kind > rounds % 5, masks & random_words(columns, words), masks)
-    masks = torch.where(kind == 6, random_words(columns, words), masks)
-    masks = torch.where(kind == 7, torch.zeros_like(masks), masks)
-    span = torch.arange(words, device="cuda")
-    masks = torch.where((kind == 7) & (span > 300) & (span < 340), -1, masks)
-    masks[::97] = 0
-    masks[:, -1] &= (1 << (domain % 32 or 31)) - 1
-    return padded.to(dtype)[:, :domain], masks
-
-
-def differing_rows(rows: int, domain: int, step: int) -> int:
-    logits, masks = random_inputs(rows, domain, step)
-    rng = torch.Generator().manual_seed(step)
-    batch = SamplingBatch.pack([random_row(rng, b, b % 5 > 0) for b in range(rows)], "cuda")
-    counts = torch.randint(-6, 3, (rows, domain), device="cuda").clamp(min=0).to(torch.int32)
-    expected = sample_columns(Columns(logits, batch, masks, counts))
-    out = SampledTokens.empty(rows, "cuda")
-    workspace = reserve_workspace(rows, "cuda")
-    splits = (0, 1, 3, 64)[step % 4]
-    load_library().masked_sampling(logits, batch.records, masks, counts, *out, workspace, splits)
-    differ = (out.tokens != expected.tokens) | (out.status != expected.status)
-    for row in differ.nonzero().flatten().tolist()[:3]:
-        print("  differs:", step, row, logits.dtype, out.tokens[row], expected.tokens[row],
-              out.status[row], expected.status[row])  # fmt: skip
-    return int(differ.sum())
-
-
-def differing_rounds(rows: int, positions: int, domain: int, step: int) -> int:
-    logits, masks = random_inputs(rows * positions, domain, step)
-    logits = logits.unflatten(0, (rows, positions))
-    masks = masks.view(rows, positions, -1)
-    rng = torch.Generator().manual_seed(step)
-    batch = SamplingBatch.pack([random_row(rng, b, b % 5 > 0) for b in range(rows)], "cuda")
-    counts = torch.randint(-6, 3, (rows, domain), device="cuda").clamp(min=0).to(torch.int32)
-    best = logits.float().nan_to_num(-1e9).topk(16, dim=2).indices[:, :-1].contiguous()
-    drafts = best[:, :, step % 3].contiguous()
-    extents = torch.randint(0, positions, (rows,), device="cuda").to(torch.int32)
-    q = torch.rand(best.shape, device="cuda") ** 3
-    proposal = SparseProposal(best, q / q.sum(-1, keepdim=True)) if step % 2 else None
-    inputs = (logits, batch, drafts, extents)
-    expected = accept_rows(*inputs, proposal, masks, counts)
-    found = speculative_acceptance(*inputs, proposal=proposal, masks=masks, counts=counts)
-    differ = (found.tokens != expected.tokens).any(1) | (found.status != expected.status)
-    differ |= found.accepted != expected.accepted
-    for row in differ.nonzero().flatten().tolist()[:3]:
-        print("  differs:", step, row, found.tokens[row], expected.tokens[row],
-              found.status[row], expected.status[row])  # fmt: skip
-    return int(differ.sum())
-
-
-def exercise() -> int:
-    """Launch every kind of work on small shapes; the result is compared too."""
-    wrong = 0
-    for domain in (1, 37, 2049, 20_003):
-        wrong += sum(differing_rows(8, domain, step) for step in range(4))
-        if domain > 16:
-            wrong += sum(differing_rounds(3, 4, domain, step) for step in range(3))
-    print(f"exercise: {wrong} rows differ")
-    return int(wrong > 0)
 
 
 if __name__ == "__main__":
