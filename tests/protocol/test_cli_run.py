@@ -130,7 +130,9 @@ def test_the_same_seed_gives_the_same_answer(ninfer):
         (["--greedy", "--temperature", "1"], "error: --greedy and --temperature: exclude"),
         (["--choice", "a", "--stop", "b"], "error: --choice and --stop: "),
         (["--max-context", "0"], "error: --max-context: "),
-        (["--thinking-budget", "5"], "error: No such option: --thinking-budget"),
+        (["--spec", "mtp"], "error: No such option: --spec"),
+        (["--reasoning-effort", "high"], "error: --reasoning-effort: "),
+        (["--messages", "x.json"], "error: --prompt and --messages: exactly one is required"),
         (["--stop", ""], "error: --stop[0]: an empty text"),
     ],
 )
@@ -171,6 +173,74 @@ def test_a_prompt_that_does_not_fit_exits_2(ninfer):
     outcome = ninfer("run", "--prompt", "x" * 3000)
     assert outcome.status == 2
     assert "the context holds" in outcome.err
+
+
+def test_a_conversation_comes_from_a_file(ninfer, tmp_path):
+    path = tmp_path / "talk.json"
+    path.write_text(
+        json.dumps(
+            [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": [{"type": "text", "text": "Who?"}]},
+                {"role": "assistant", "content": "Me."},
+                {"role": "user", "content": "Again?"},
+            ]
+        )
+    )
+    seen = []
+
+    def script(conversation: str) -> str:
+        seen.append(conversation)
+        return "You."
+
+    outcome = ninfer("run", "--messages", str(path), "--greedy", script=script)
+    assert outcome.out == b"You."
+    assert seen[0] == "system\nBe brief.\nuser\nWho?\nassistant\nMe.\nuser\nAgain?\nassistant\n"
+
+
+def test_tools_come_from_the_file_and_calls_are_reported(ninfer, tmp_path):
+    path = tmp_path / "talk.json"
+    parameters = {"type": "object", "properties": {"n": {"enum": [7]}}, "required": ["n"]}
+    function = {"name": "lucky", "strict": True, "parameters": parameters}
+    function["parameters"]["additionalProperties"] = False
+    tools = [{"type": "function", "function": function}]
+    path.write_text(json.dumps({"messages": [{"role": "user", "content": "x"}], "tools": tools}))
+    script = (
+        "<tool_call>\n<function=lucky>\n<parameter=n>\n7\n</parameter>\n</function>\n</tool_call>"
+    )
+    outcome = ninfer("run", "--messages", str(path), "--greedy", script=script)
+    assert outcome.out == b""
+    assert 'call: lucky {"n": 7}' in outcome.err
+    record = json.loads(ninfer("run", "--messages", str(path), "--json", script=script).out)
+    assert record["tool_calls"] == [{"name": "lucky", "arguments": '{"n": 7}'}]
+    assert record["constraint"]["branch"] == "tools"
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("{", ": the body is not JSON"),
+        ('[{"role": "robot", "content": "x"}]', ": messages[0].role: "),
+        ('{"messages": [{"role": "user", "content": 5}]}', ": messages[0].content: "),
+        ('{"tools": []}', ": messages: required field is missing"),
+    ],
+)
+def test_a_bad_conversation_is_named_with_its_place(ninfer, tmp_path, text, place):
+    path = tmp_path / "talk.json"
+    path.write_text(text)
+    outcome = ninfer("run", "--messages", str(path))
+    assert outcome.status == 2
+    assert outcome.err.startswith(f"error: --messages {path}{place}")
+
+
+def test_thinking_can_be_switched_off(ninfer):
+    flags = ("run", "--prompt", "Why?", "--greedy")
+    script = "Hmm.\n</think>\n\nBecause."
+    thought = ninfer(*flags, script=script, template=THINKING_TEMPLATE)
+    assert "Hmm." in thought.err
+    direct = ninfer(*flags, "--no-thinking", script="Because.", template=THINKING_TEMPLATE)
+    assert direct.out == thought.out == b"Because."
+    assert "Hmm." not in direct.err
 
 
 def test_a_missing_prompt_exits_2(ninfer):

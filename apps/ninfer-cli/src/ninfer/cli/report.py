@@ -12,6 +12,8 @@ from ninfer.contract import ConstraintReport, GenerationResult
 
 def report_lines(result: GenerationResult) -> Iterator[str]:
     """Yield the report of one answer, a line at a time."""
+    for call in result.output.tool_calls:
+        yield f"call: {call.name} {call.arguments_json}"
     tokens = len(result.generated_token_ids)
     finish = f"finish: {result.finish_reason.value}, {tokens} tokens"
     stop = result.output.matched_stop_string
@@ -33,6 +35,10 @@ def result_record(result: GenerationResult) -> dict[str, Any]:
     return {
         "content": result.content,
         "reasoning": result.output.reasoning,
+        "tool_calls": [
+            {"name": call.name, "arguments": call.arguments_json}
+            for call in result.output.tool_calls
+        ],
         "finish_reason": result.finish_reason.value,
         "matched_stop_string": result.output.matched_stop_string,
         "constraint": result.constraint.record() if result.constraint else None,

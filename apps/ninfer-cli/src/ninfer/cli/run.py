@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,26 +10,42 @@ import typer
 
 from ninfer.cli import constraint_flags as flags
 from ninfer.cli.answer import publish
+from ninfer.cli.conversation import read_conversation
 from ninfer.cli.failure import InputError
 from ninfer.cli.services import Invocation
 from ninfer.contract import (
+    Channel,
     ChatPrompt,
     EngineOptions,
     ExecutionOptions,
     Message,
+    OutputOptions,
+    ReasoningEffort,
     RequestOptions,
     Role,
     SamplingOverrides,
     StopPolicy,
     StopString,
+    ThinkingOptions,
 )
 
+_THINKING = "Thinking (for models that think)"
 _SAMPLING = "Sampling (defaults: the model's preset)"
 
 
 def run(
     context: typer.Context,
-    prompt: Annotated[str, typer.Option(metavar="TEXT", help="What to answer.")],
+    prompt: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What to answer.", show_default=False)
+    ] = None,
+    messages: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A conversation instead: JSON messages, or {messages, tools}.",
+            show_default=False,
+        ),
+    ] = None,
     system: Annotated[
         str | None, typer.Option(metavar="TEXT", help="A system message.", show_default=False)
     ] = None,
@@ -52,6 +69,11 @@ def run(
     ] = None,
     max_new: Annotated[int, typer.Option(min=0, help="Most tokens to generate.")] = 128,
     max_context: Annotated[int, typer.Option(min=1, help="Tokens of prompt and answer.")] = 2048,
+    kv_capacity: Annotated[
+        int | None,
+        typer.Option(min=1, help="Tokens of key-value memory.", show_default=False),
+    ] = None,
+    prefill_chunk: Annotated[int, typer.Option(min=1, help="Prompt tokens at once.")] = 1024,
     grammar_file: flags.GrammarFile = None,
     json_schema_file: flags.JsonSchemaFile = None,
     json_object: flags.JsonObject = False,
@@ -82,6 +104,31 @@ def run(
         float | None, typer.Option(help="-2 to 2.", rich_help_panel=_SAMPLING, show_default=False)
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the draws.", rich_help_panel=_SAMPLING)] = 0,
+    no_thinking: Annotated[
+        bool, typer.Option("--no-thinking", help="Answer directly.", rich_help_panel=_THINKING)
+    ] = False,
+    thinking_budget: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Most tokens to think.", rich_help_panel=_THINKING, show_default=False
+        ),
+    ] = None,
+    reasoning_effort: Annotated[
+        ReasoningEffort | None,
+        typer.Option(help="How much to think.", rich_help_panel=_THINKING, show_default=False),
+    ] = None,
+    reasoning_stop: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT",
+            help="End when the thinking holds this text; repeat.",
+            rich_help_panel=_THINKING,
+            show_default=False,
+        ),
+    ] = None,
+    raw_output: Annotated[
+        bool, typer.Option("--raw-output", help="Publish everything the model writes.")
+    ] = False,
     stop: Annotated[
         list[str] | None,
         typer.Option(
@@ -103,7 +150,12 @@ def run(
     invocation.as_json = json
     flagged = flags.read_constraint(grammar_file, json_schema_file, json_object, regex, choice)
     invocation.constraint_flag = flagged.flag if flagged else None
-    chat = _conversation(prompt, system)
+    chat = _conversation(prompt, messages, system)
+    thinking = replace(
+        chat.options,
+        enable_thinking=False if no_thinking else None,
+        reasoning_effort=reasoning_effort,
+    )
     sampling = SamplingOverrides(
         temperature=_temperature(greedy, temperature),
         top_p=top_p,
@@ -115,27 +167,40 @@ def run(
     )
     options = RequestOptions(
         constraint=flagged.constraint if flagged else None,
-        execution=ExecutionOptions(sampling=sampling, requested_output_tokens=max_new),
-        stop=_stops(stop or [], stop_token_id or []),
+        execution=ExecutionOptions(
+            sampling=sampling,
+            requested_output_tokens=max_new,
+            thinking=ThinkingOptions(thinking_budget),
+        ),
+        stop=_stops(stop or [], reasoning_stop or [], stop_token_id or []),
+        output=OutputOptions(raw=raw_output),
         phase_timings=True,
     )
     template = flags.read_text("--chat-template", chat_template) if chat_template else None
     opened = invocation.services.open_engine(
         model,
-        EngineOptions(max_context=max_context),
+        EngineOptions(max_context=max_context, kv_tokens=kv_capacity, prefill_chunk=prefill_chunk),
         device=device,
         chat_template=template,
         warm_up=False,
     )
     with opened as engine:
-        return publish(engine.submit(engine.prepare(chat), options), as_json=json)
+        return publish(engine.start(replace(chat, options=thinking), options), as_json=json)
 
 
-def _conversation(prompt: str, system: str | None) -> ChatPrompt:
-    messages = [Message(Role.USER, flags.require_text("--prompt", prompt))]
-    if system is not None:
-        messages.insert(0, Message(Role.SYSTEM, flags.require_text("--system", system)))
-    return ChatPrompt(tuple(messages))
+def _conversation(prompt: str | None, messages: Path | None, system: str | None) -> ChatPrompt:
+    if (prompt is None) == (messages is None):
+        fact = "exactly one is required"
+        raise InputError("--prompt and --messages", fact, "conflicting_options")
+    if prompt is None:
+        assert messages is not None
+        chat = read_conversation(messages)
+    else:
+        chat = ChatPrompt((Message(Role.USER, flags.require_text("--prompt", prompt)),))
+    if system is None:
+        return chat
+    first = Message(Role.SYSTEM, flags.require_text("--system", system))
+    return replace(chat, messages=(first, *chat.messages))
 
 
 def _temperature(greedy: bool, temperature: float | None) -> float | None:
@@ -144,6 +209,10 @@ def _temperature(greedy: bool, temperature: float | None) -> float | None:
     return 0.0 if greedy else temperature
 
 
-def _stops(texts: list[str], token_ids: list[int]) -> StopPolicy:
-    strings = tuple(StopString(flags.require_text("--stop", text)) for text in texts)
-    return StopPolicy(token_ids=tuple(token_ids), strings=strings)
+def _stops(texts: list[str], reasoning: list[str], token_ids: list[int]) -> StopPolicy:
+    content = [StopString(flags.require_text("--stop", text)) for text in texts]
+    thoughts = [
+        StopString(flags.require_text("--reasoning-stop", text), Channel.REASONING)
+        for text in reasoning
+    ]
+    return StopPolicy(token_ids=tuple(token_ids), strings=(*content, *thoughts))

@@ -8,8 +8,9 @@ from typing import Any
 from sanic import Blueprint, Request
 from sanic.response import HTTPResponse
 
-from ninfer.contract import GenerationResult, NInferError, OutputDelta, RequestOptions
+from ninfer.contract import GenerationResult, NInferError, OutputDelta
 from ninfer.gateway.chat.replies import ChatReply
+from ninfer.gateway.chat.stream import ChatStream
 from ninfer.gateway.chat.translate import translate
 from ninfer.gateway.chat.wire import ChatRequest
 from ninfer.gateway.generation import admitted, collected
@@ -31,61 +32,41 @@ async def complete(request: Request) -> HTTPResponse | None:
     wanted = translate(body, gateway.options.default_max_tokens)
     remember_fields(request, wanted.fields)
     reply = ChatReply(gateway.options.model_id)
-    with await gateway.service.start(wanted.prompt, wanted.options) as handle:
-        events = gateway.service.events(handle)
-        stream = _ChatStream(reply, _tracer(request, body, wanted.options))
-        if not body.stream:
-            result = await collected(events)
-            return json_response(reply.aggregate(result) | await stream.trace(result))
-        await admitted(events)
-        stream.include_usage = bool(body.stream_options and body.stream_options.include_usage)
-        await stream.send(request, events)
-        return None
 
-
-Trace = Callable[[GenerationResult], Awaitable[dict[str, Any]]]
-
-
-def _tracer(request: Request, body: ChatRequest, options: RequestOptions) -> Trace:
     async def trace(result: GenerationResult) -> dict[str, Any]:
         if not body.token_trace:
             return {}
-        return {"token_trace": await gateway_of(request).service.trace(options, result)}
+        return {"token_trace": await gateway.service.trace(wanted.options, result)}
 
-    return trace
-
-
-class _ChatStream:
-    """Sends one completion as chunks."""
-
-    def __init__(self, reply: ChatReply, trace: Trace) -> None:
-        self.include_usage = False
-        self.trace = trace
-        self._reply = reply
-
-    async def send(self, request: Request, events: AsyncIterator[StreamEvent | None]) -> None:
+    with await gateway.service.start(wanted.prompt, wanted.options) as handle:
+        events = gateway.service.events(handle)
+        if not body.stream:
+            result = await collected(events)
+            return json_response(reply.aggregate(result) | await trace(result))
+        await admitted(events)
         stream = await EventStream.open(request)
-        await stream.send(self._reply.opening())
-        try:
-            async for event in events:
-                if event is None:
-                    await stream.keep_alive()
-                elif isinstance(event, OutputDelta):
-                    await stream.send(self._reply.delta(event))
-                elif isinstance(event, GenerationEnd):
-                    await self._finish(stream, event.result)
-        except NInferError as error:
-            await stream.send(error_record(failure_of(request, error)))
-        await stream.close()
+        include_usage = bool(body.stream_options and body.stream_options.include_usage)
+        sender = ChatStream(stream, reply, include_usage=include_usage)
+        await _stream(request, stream, sender, events, trace)
+        return None
 
-    async def _finish(self, stream: EventStream, result: GenerationResult) -> None:
-        calls = self._reply.tool_calls(result)
-        if calls is not None:
-            await stream.send(calls)
-        trace = await self.trace(result)
-        if self.include_usage:
-            await stream.send(self._reply.ending(result, with_report=False))
-            await stream.send(self._reply.usage(result) | trace)
-        else:
-            await stream.send(self._reply.ending(result, with_report=True) | trace)
-        await stream.send_word("[DONE]")
+
+async def _stream(
+    request: Request,
+    stream: EventStream,
+    sender: ChatStream,
+    events: AsyncIterator[StreamEvent | None],
+    trace: Callable[[GenerationResult], Awaitable[dict[str, Any]]],
+) -> None:
+    await sender.start()
+    try:
+        async for event in events:
+            if event is None:
+                await stream.keep_alive()
+            elif isinstance(event, OutputDelta):
+                await sender.delta(event)
+            elif isinstance(event, GenerationEnd):
+                await sender.finish(event.result, await trace(event.result))
+    except NInferError as error:
+        await stream.send(error_record(failure_of(request, error)))
+    await stream.close()

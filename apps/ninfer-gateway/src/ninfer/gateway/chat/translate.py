@@ -5,19 +5,16 @@ from __future__ import annotations
 from ninfer.contract import (
     ChatPrompt,
     ExecutionOptions,
-    Message,
     PromptOptions,
     RequestOptions,
-    Role,
     StopPolicy,
     StopString,
     ThinkingOptions,
-    ToolCall,
     ToolChoice,
-    ToolDeclaration,
     ToolMode,
 )
-from ninfer.gateway.chat.wire import UNSERVED, ChatMessage, ChatRequest, ContentPart, ToolChoiceItem
+from ninfer.gateway.chat.conversation import messages_of, tools_of
+from ninfer.gateway.chat.wire import UNSERVED, ChatRequest, ToolChoiceItem
 from ninfer.gateway.constraint import content_constraint, response_format_constraint
 from ninfer.gateway.effort import reasoning_effort
 from ninfer.gateway.failure import Fields, WireError
@@ -27,11 +24,10 @@ from ninfer.gateway.sampling import (
     sampling_overrides,
     stop_strings,
 )
-from ninfer.gateway.tooling import declare, tool_mode, tool_policy
+from ninfer.gateway.tooling import tool_mode, tool_policy
 from ninfer.gateway.translated import Translated, refuse_unserved
 from ninfer.gateway.wire import raw_text
 
-_ROLES = {role.value: role for role in Role} | {"function": Role.TOOL}
 _OPTION_FIELDS = {
     "prompt.messages": "messages",
     "prompt.enable_thinking": "enable_thinking",
@@ -92,52 +88,14 @@ def _stops(stop: str | list[str] | None) -> tuple[StopString, ...]:
 
 
 def _prompt(request: ChatRequest) -> ChatPrompt:
-    messages = tuple(_message(i, message) for i, message in enumerate(request.messages))
     options = PromptOptions(
         enable_thinking=request.enable_thinking,
         reasoning_effort=reasoning_effort(request.reasoning_effort, "reasoning_effort"),
         preserve_thinking=request.preserve_thinking,
         chat_template_kwargs_json=raw_text(request.chat_template_kwargs),
-        tools=_tools(request),
+        tools=tools_of(request.tools or []),
     )
-    return ChatPrompt(messages, options)
-
-
-def _message(index: int, message: ChatMessage) -> Message:
-    if message.role not in _ROLES:
-        fact = f"{message.role!r} is not one of {', '.join(_ROLES)}"
-        raise WireError(fact, param=f"messages[{index}].role", code="invalid_value")
-    calls = message.tool_calls or []
-    return Message(
-        role=_ROLES[message.role],
-        content=_text(message.content, f"messages[{index}].content"),
-        reasoning=message.reasoning_content,
-        tool_calls=tuple(ToolCall(c.function.name, c.function.arguments) for c in calls),
-        tool_call_id=message.tool_call_id,
-        name=message.name,
-    )
-
-
-def _text(content: str | list[ContentPart] | None, field: str) -> str:
-    if content is None or isinstance(content, str):
-        return content or ""
-    texts = []
-    for index, part in enumerate(content):
-        if part.type not in ("text", "refusal"):
-            fact = f"{part.type!r} parts are not served, only text"
-            raise WireError(fact, param=f"{field}[{index}].type", code="unsupported_content")
-        texts.append(part.text or "")
-    return "".join(texts)
-
-
-def _tools(request: ChatRequest) -> tuple[ToolDeclaration, ...]:
-    declared = []
-    for index, item in enumerate(request.tools or []):
-        if item.type != "function" or item.function is None:
-            fact = f"{item.type!r} tools are not served, only functions"
-            raise WireError(fact, param=f"tools[{index}].type", code="tool_type_not_supported")
-        declared.append(declare(item.function))
-    return tuple(declared)
+    return ChatPrompt(messages_of(request.messages), options)
 
 
 def _tool_choice(request: ChatRequest) -> ToolChoice:

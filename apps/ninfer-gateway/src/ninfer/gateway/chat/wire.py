@@ -54,6 +54,13 @@ class ToolItem(msgspec.Struct):
     function: FunctionDeclaration | None = None
 
 
+class Conversation(msgspec.Struct):
+    """Messages and tools alone, as a file holds them."""
+
+    messages: list[ChatMessage]
+    tools: list[ToolItem] | None = None
+
+
 class NamedFunction(msgspec.Struct):
     """The function a tool choice names."""
 

@@ -1,0 +1,38 @@
+"""The chunks of one streamed completion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ninfer.contract import GenerationResult, OutputDelta
+from ninfer.gateway.chat.replies import ChatReply
+from ninfer.gateway.sse import EventStream
+
+
+class ChatStream:
+    """Sends one completion as chunks; with ``include_usage`` the last one carries the usage."""
+
+    def __init__(self, stream: EventStream, reply: ChatReply, *, include_usage: bool) -> None:
+        self._stream = stream
+        self._reply = reply
+        self._include_usage = include_usage
+
+    async def start(self) -> None:
+        """Name the speaker."""
+        await self._stream.send(self._reply.opening())
+
+    async def delta(self, delta: OutputDelta) -> None:
+        """Send new text."""
+        await self._stream.send(self._reply.delta(delta))
+
+    async def finish(self, result: GenerationResult, trace: dict[str, Any]) -> None:
+        """Send the calls, why the answer ended, the report, and the end."""
+        calls = self._reply.tool_calls(result)
+        if calls is not None:
+            await self._stream.send(calls)
+        if self._include_usage:
+            await self._stream.send(self._reply.ending(result, with_report=False))
+            await self._stream.send(self._reply.usage(result) | trace)
+        else:
+            await self._stream.send(self._reply.ending(result, with_report=True) | trace)
+        await self._stream.send_word("[DONE]")
