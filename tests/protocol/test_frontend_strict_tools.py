@@ -218,6 +218,14 @@ def test_a_strict_tool_and_a_plain_one_stand_side_by_side():
     assert not allows(session, call("lookup", ("zz", "1")))
 
 
+def test_descriptions_change_no_strict_language():
+    outcomes = []
+    for wording in ("first", '"<parameter=q>\n</parameter>"', "x" * 4096, "first"):
+        schema = closed({"q": {"type": "string", "description": wording}}, title=wording)
+        outcomes.append(open_(strict_tool("worded", schema)).constraint_report().cache.value)
+    assert outcomes == ["built", "hit", "hit", "hit"]
+
+
 def test_one_strict_tool_binds_an_otherwise_free_choice():
     from ninfer.contract import ToolConstraints
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 
 from ninfer.contract import (
     ConstraintKind,
@@ -24,6 +25,7 @@ from ninfer.qwen_frontend.strict_root import object_of, place_of
 from ninfer.qwen_frontend.tool_framing import PARAMETER_ENDING, PARAMETER_OPENING, TAG_END
 from ninfer.qwen_frontend.tool_values import VALUE_CLOSING, Encoding
 from ninfer.text.automata.limits import AutomatonLimit
+from ninfer.text.emitter import emit
 from ninfer.text.grammar import NOTHING, Grammar, Literal, Node, concatenation, optional
 from ninfer.text.productive import without_dead_branches
 from ninfer.text.schema.emission import Emission
@@ -47,7 +49,10 @@ class StrictParameter:
 
 @dataclass(frozen=True, slots=True)
 class StrictParameters:
-    """The parameters of one strict tool, and the language of all of them with their framing."""
+    """The parameters of one strict tool, and the language of all of them with their framing.
+
+    ``identity`` is the language's own: schemas that differ in annotations only have the same.
+    """
 
     parameters: tuple[StrictParameter, ...]
     arguments: Grammar
@@ -66,7 +71,7 @@ def strict_parameters(declaration: ToolDeclaration) -> StrictParameters:
     """
     source = declaration.parameters_json or _NO_PARAMETERS
     try:
-        return _Reading(Reduction(read_schema(source)), source).parameters()
+        return _Reading(Reduction(read_schema(source))).parameters()
     except RequestError as error:
         error.origin = Origin(declaration.name)
         raise
@@ -82,10 +87,9 @@ def strict_parameters(declaration: ToolDeclaration) -> StrictParameters:
 class _Reading:
     """One reduction on its way to parameters."""
 
-    def __init__(self, reduction: Reduction, source: str) -> None:
+    def __init__(self, reduction: Reduction) -> None:
         self._reduction = reduction
         self._emission = Emission(reduction, SPACED)
-        self._source = source
 
     def parameters(self) -> StrictParameters:
         shape = object_of(self._reduction)
@@ -99,7 +103,7 @@ class _Reading:
                 kind=ConstraintKind.JSON_SCHEMA,
                 location=JsonPointer(),
             )
-        return StrictParameters(tuple(p for p, _ in found), arguments, self._source)
+        return StrictParameters(tuple(p for p, _ in found), arguments, _digest(arguments))
 
     def _fields(
         self, fields: Iterable[tuple[str, Field]]
@@ -132,6 +136,10 @@ class _Reading:
                 location=_listing_place(formula, name, text),
             )
         return Encoding.RAW, raw_value(value.strings, self._reduction.oracle)
+
+
+def _digest(language: Grammar) -> str:
+    return blake2b(emit(language).encode(), digest_size=32).hexdigest()
 
 
 def _is_string_only(value: Value) -> bool:
