@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ninfer.text.automata.characters import CharacterSet
 from ninfer.text.automata.dfa import Dfa
-from ninfer.text.emitter.automaton import lower_automaton
+from ninfer.text.emitter.automaton import automaton_body
 from ninfer.text.emitter.follow import follow_sets
+from ninfer.text.emitter.machine import spell_machine
 from ninfer.text.emitter.productions import (
     NOTHING,
     Alternative,
     Body,
     Call,
     Counted,
+    Machine,
     OneOf,
     Productions,
     Symbol,
@@ -61,20 +64,26 @@ def emit(grammar: Grammar) -> str:
     lowering = _Lowering(grammar)
     root = lowering.productions.reserve(ROOT)
     lowering.productions.define(root, lowering.body(grammar.entry))
-    bodies = lowering.finish()
-    following = follow_sets(bodies, ROOT)
-    return "".join(
-        f"{name} ::= {_right_hand_side(name, body, following[name])}\n"
-        for name, body in bodies.items()
-    )
+    return "".join(_lines(lowering.finish()))
 
 
-def _right_hand_side(name: str, body: Body, following: CharacterSet | None) -> str:
-    """Return a body with what may follow it, where that excludes enough to be worth a look."""
-    spelled = spell_body(body)
-    if name == ROOT or following is None or len(following) > _FOLLOW_LIMIT:
-        return spelled
-    return f"{spelled if len(body) == 1 else f'({spelled})'} (= {spell_class(following)})"
+def _lines(productions: Productions) -> Iterator[str]:
+    following = follow_sets(productions)
+    for name, body in productions.bodies.items():
+        hint = "" if name == ROOT else _hint(following[name])
+        if name in productions.machines:
+            for state, spelled in spell_machine(productions.machines[name].dfa, name):
+                yield f"{state} ::= ({spelled}){hint}\n"
+        else:
+            spelled = spell_body(body)
+            yield f"{name} ::= {f'({spelled})' if hint and len(body) > 1 else spelled}{hint}\n"
+
+
+def _hint(following: CharacterSet | None) -> str:
+    """Return the annotation of what may follow, where that excludes enough to be worth a look."""
+    if following is None or len(following) > _FOLLOW_LIMIT:
+        return ""
+    return f" (= {spell_class(following)})"
 
 
 @dataclass(slots=True)
@@ -86,12 +95,12 @@ class _Lowering:
     _stars: dict[Alternative, str] = field(default_factory=dict)
     _pending: list[str] = field(default_factory=list)
 
-    def finish(self) -> dict[str, Body]:
+    def finish(self) -> Productions:
         """Lower every rule that was reached and return all productions."""
         while self._pending:
             rule = self._pending.pop()
             self.productions.define(self._rules[rule], self.body(self.grammar.rules[rule]))
-        return self.productions.bodies
+        return self.productions
 
     def body(self, node: Node) -> Body:
         match node:
@@ -104,11 +113,17 @@ class _Lowering:
                     else (distinct or NOTHING)
                 )
             case Automaton(dfa):
-                if dfa not in self._automata:
-                    self._automata[dfa] = lower_automaton(dfa, self.productions)
-                return self._automata[dfa]
+                return self._automaton(dfa)
             case _:
                 return (self._sequence(node),)
+
+    def _automaton(self, dfa: Dfa) -> Body:
+        if dfa not in self._automata:
+            form = automaton_body(dfa)
+            if isinstance(form, Machine):
+                form = ((Call(self.productions.add_machine(form)),),)
+            self._automata[dfa] = form
+        return self._automata[dfa]
 
     def _sequence(self, node: Node) -> Alternative:
         match node:

@@ -7,7 +7,6 @@ The annotation never changes the language: what may follow is a superset of what
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from ninfer.text.automata.alphabet import Intervals
@@ -19,6 +18,7 @@ from ninfer.text.emitter.productions import (
     Counted,
     Expression,
     OneOf,
+    Productions,
     Symbol,
     Text,
 )
@@ -33,26 +33,32 @@ class _Beginning(NamedTuple):
     nullable: bool
 
 
-def follow_sets(bodies: Mapping[str, Body], root: str) -> dict[str, CharacterSet | None]:
+def follow_sets(productions: Productions) -> dict[str, CharacterSet | None]:
     """Return the characters that may follow every production; None where that is not known.
 
-    Math: the least fixed point of FOLLOW over FIRST; only the end follows ``root``.
+    Math: the least fixed point of FOLLOW over FIRST; only the end follows what nothing calls.
     """
-    analysis = _Analysis(bodies)
+    analysis = _Analysis(productions)
     return {name: analysis.characters(mask) for name, mask in analysis.follow().items()}
 
 
 class _Analysis:
-    def __init__(self, bodies: Mapping[str, Body]) -> None:
-        self._bodies = bodies
+    def __init__(self, productions: Productions) -> None:
+        self._bodies = bodies = productions.bodies
+        machines = productions.machines
         symbols = (s for body in bodies.values() for alternative in body for s in alternative)
         sets = {s: _first_set(s) for s in dict.fromkeys(symbols)}
-        self._intervals = Intervals(members for members in sets.values() if members is not None)
+        first = [members for members in sets.values() if members is not None]
+        self._intervals = Intervals([*first, *(m.first for m in machines.values())])
         self._masks = {
             symbol: _OPAQUE if members is None else self._intervals.mask(members)
             for symbol, members in sets.items()
         }
         self._firsts = dict.fromkeys(bodies, _Beginning(0, nullable=False))
+        self._machines = {
+            name: _Beginning(self._intervals.mask(machine.first), machine.nullable)
+            for name, machine in machines.items()
+        }
         self._find_firsts()
 
     def characters(self, mask: int) -> CharacterSet | None:
@@ -107,7 +113,7 @@ class _Analysis:
         while pending:
             name = next(iter(pending))
             del pending[name]
-            found = self._body_begins(self._bodies[name])
+            found = self._machines.get(name) or self._body_begins(self._bodies[name])
             if found != self._firsts[name]:
                 self._firsts[name] = found
                 pending.update(dict.fromkeys(users[name]))

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from ninfer.text.automata.characters import CharacterSet
+from ninfer.text.automata.dfa import Dfa
 from ninfer.text.emitter.spelling import spell_class, spell_negated, spell_text, spell_tokens
 
 
@@ -88,6 +89,16 @@ Symbol = Text | OneOf | Expression | Tokens | Call | Counted
 Alternative = tuple[Symbol, ...]
 Body = tuple[Alternative, ...]
 
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A production whose states are productions too; ``first`` begins its words."""
+
+    dfa: Dfa
+    first: CharacterSet
+    nullable: bool
+
+
 NOTHING: Body = ((OneOf(CharacterSet()),),)
 
 
@@ -103,6 +114,7 @@ class Productions:
     """The productions of one grammar in order of their making."""
 
     bodies: dict[str, Body] = field(default_factory=dict)
+    machines: dict[str, Machine] = field(default_factory=dict)
     _names: dict[Body, str] = field(default_factory=dict)
 
     def intern(self, body: Body, stem: str) -> str:
@@ -121,6 +133,12 @@ class Productions:
             name = f"r_{stem}_{number}"
             number += 1
         self.bodies[name] = ()
+        return name
+
+    def add_machine(self, machine: Machine) -> str:
+        """Return the name of a new machine."""
+        name = self.reserve("q")
+        self.machines[name] = machine
         return name
 
     def define(self, name: str, body: Body) -> None:
