@@ -1,9 +1,11 @@
 """Chat Completions over loopback, with the official client and with raw bytes."""
 
 import json
+from typing import Literal
 
 import httpx
 import openai
+import pydantic
 import pytest
 
 from ninfer.contract import EngineOptions
@@ -84,6 +86,22 @@ def test_a_schema_keeps_the_order_of_its_source(client):
         response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": schema}},
     )
     assert reply.choices[0].message.content == '{"reasoning":"r","answer":"a"}'
+
+
+class Weather(pydantic.BaseModel):
+    city: str = pydantic.Field(max_length=8)
+    degrees: int = pydantic.Field(ge=-40, le=50)
+    kind: Literal["sun", "rain"]
+
+
+def test_the_clients_own_parser_gets_its_type_back(client):
+    messages = [{"role": "user", "content": "Weather?"}]
+    reply = client.chat.completions.parse(
+        model=MODEL_ID, messages=messages, response_format=Weather, seed=3
+    )
+    weather = reply.choices[0].message.parsed
+    assert isinstance(weather, Weather)
+    assert reply.model_extra["constraint"]["terminated"] is True
 
 
 def test_json_object_answers_an_object(client):

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import socket
 import threading
 import time
 
@@ -11,6 +12,7 @@ import pytest
 
 from ninfer.contract import EngineOptions
 from ninfer.gateway.options import ServerOptions
+from ninfer.gateway.server import listen
 from support.answering import scripted_engine
 from support.serving import MODEL_ID, serving
 
@@ -174,3 +176,28 @@ def test_many_streams_at_once_stay_apart():
     with scripted_engine(script, options) as engine, serving(engine) as url:
         assert all(asyncio.run(ask_all(url)))
         assert engine.stats().outcomes["completed"] == 24
+
+
+def test_a_client_that_does_not_read_holds_up_nobody():
+    options = EngineOptions(max_concurrency=2)
+    script = "x" * 40_000
+    engine = scripted_engine(script, options, context_tokens=50_000, kv_tokens=60_000)
+    with engine, serving(engine) as url:
+        with httpx.stream(
+            "POST", f"{url}/v1/chat/completions", json=body(stream=True, max_tokens=6000)
+        ) as lazy:
+            assert lazy.status_code == 200
+            reply = httpx.post(f"{url}/v1/chat/completions", json=body(max_tokens=50), timeout=20)
+            assert reply.json()["usage"]["completion_tokens"] == 50
+        wait_until(lambda: engine.stats().requests_outstanding == 0)
+
+
+def test_accepted_connections_notice_a_peer_that_vanished():
+    listener = listen(ServerOptions(port=0))
+    with listener, socket.create_connection(listener.getsockname()):
+        listener.setblocking(True)
+        accepted, _ = listener.accept()
+        with accepted:
+            milliseconds = accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+            assert 0 < milliseconds <= 15_000
+            assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1

@@ -15,6 +15,9 @@ from ninfer.gateway.app import create_app
 from ninfer.gateway.options import ServerOptions
 from ninfer.runtime import Engine
 
+_PEER_TIMEOUT_MS = 15_000
+_KEEPALIVE_SECONDS = 5
+
 
 class RunningServer(NamedTuple):
     """Where a server listens."""
@@ -38,7 +41,7 @@ async def serve(engine: Engine, options: ServerOptions) -> AsyncIterator[Running
     Raises:  OSError — the address cannot be listened on.
     """
     app = create_app(engine, options)
-    listener = _bind(options)
+    listener = listen(options)
     server: Any = await app.create_server(sock=listener, access_log=False)
     await server.startup()
     await server.start_serving()
@@ -49,6 +52,23 @@ async def serve(engine: Engine, options: ServerOptions) -> AsyncIterator[Running
         server.close()
         await _drain(server.connections, options.shutdown_seconds)
         app.ctx.gateway.service.close()
+
+
+def listen(options: ServerOptions) -> socket.socket:
+    """Return a listening socket.
+
+    Raises: OSError — the address cannot be listened on.
+    """
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    listener = socket.create_server((options.host, options.port), family=family, backlog=256)
+    listener.setblocking(False)
+    # Accepted sockets inherit these: a peer that vanished without a word is noticed, because
+    # silence is filled with comments that it never acknowledges.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _PEER_TIMEOUT_MS)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_SECONDS)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_SECONDS)
+    return listener
 
 
 async def serve_until_signalled(engine: Engine, options: ServerOptions) -> None:
@@ -63,13 +83,6 @@ async def serve_until_signalled(engine: Engine, options: ServerOptions) -> None:
         sys.stderr.write(f"serving {options.model_id} at {running.url}\n")
         sys.stderr.flush()
         await stop.wait()
-
-
-def _bind(options: ServerOptions) -> socket.socket:
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    listener = socket.create_server((options.host, options.port), family=family, backlog=256)
-    listener.setblocking(False)
-    return listener
 
 
 async def _drain(connections: set[HttpProtocol], seconds: float) -> None:
