@@ -79,7 +79,7 @@ class Forms:
             return False
         if shape.unique and len({value_key(_source(i)) for i in items}) < len(items):
             return False
-        for formula, least, most in shape.some:
+        for formula, least, most, _ in shape.some:
             found = sum(self.has(item, formula) for item in items)
             if found < least or (most is not None and found > most):
                 return False

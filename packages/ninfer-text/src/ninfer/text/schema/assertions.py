@@ -145,7 +145,11 @@ def _containing(schema: Schema, context: Context) -> tuple[Containing, ...]:
         return ()
     formula = context.formulas.of_schema(words["contains"])
     least, most = words.get("minContains", 1), words.get("maxContains")
-    return () if not least and most is None else (Containing(formula, least, most),)
+    return (
+        ()
+        if not least and most is None
+        else (Containing(formula, least, most, schema.place("contains")),)
+    )
 
 
 def _object_shape(schema: Schema, context: Context) -> ObjectShape | None:

@@ -69,12 +69,12 @@ def _array_failures(shape: ArrayShape, context: Context) -> Iterator[ArrayShape]
     if shape.rest not in (TRUE, FALSE):
         if shape.prefix:
             raise NoClosedForm("items behind a prefix cannot be negated")
-        yield ArrayShape(some=(Containing(context.deny(shape.rest), 1, None),))
-    for formula, least, most in shape.some:
+        yield ArrayShape(some=(Containing(context.deny(shape.rest), 1, None, context.place),))
+    for formula, least, most, place in shape.some:
         if least:
-            yield ArrayShape(some=(Containing(formula, 0, least - 1),))
+            yield ArrayShape(some=(Containing(formula, 0, least - 1, place),))
         if most is not None:
-            yield ArrayShape(some=(Containing(formula, most + 1, None),))
+            yield ArrayShape(some=(Containing(formula, most + 1, None, place),))
 
 
 def _other_objects(shapes: tuple[ObjectShape, ...], context: Context) -> tuple[ObjectShape, ...]:

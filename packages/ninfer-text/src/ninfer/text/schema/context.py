@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from ninfer.contract.location import JsonPointer
 from ninfer.text.schema.formula import Formula, Formulas
 from ninfer.text.schema.shapes import Value
 from ninfer.text.schema.strings import StringOracle
@@ -35,6 +36,11 @@ class Context(Protocol):
         """Return the string automata."""
         ...
 
+    @property
+    def place(self) -> JsonPointer:
+        """Return where the keyword that is being applied stands."""
+        ...
+
     def reduce(self, formula: Formula) -> Value:
         """Return the closed form of a formula."""
         ...
@@ -43,7 +49,7 @@ class Context(Protocol):
         """Return the closed form, or None where it is being made or has none."""
         ...
 
-    def deny(self, formula: Formula) -> Formula:
+    def deny(self, formula: Formula, place: JsonPointer | None = None) -> Formula:
         """Return the negation, remembering which keyword asked for it."""
         ...
 

@@ -112,8 +112,8 @@ class Items:
         """Yield what the next item may be, by the kinds it counts for."""
         choices: list[tuple[tuple[Formula, ...], tuple[int, ...]]] = [((formula,), ())]
         formulas = self.context.formulas
-        for seen, (kind, least, most) in zip(after.kinds, self.shape.some, strict=True):
-            inside, outside = (kind,), () if most is None else (self.context.deny(kind),)
+        for seen, (kind, least, most, place) in zip(after.kinds, self.shape.some, strict=True):
+            inside, outside = (kind,), () if most is None else (self.context.deny(kind, place),)
             grown: list[tuple[tuple[Formula, ...], tuple[int, ...]]] = []
             for parts, counts in choices:
                 grown.append(((*parts, *outside), (*counts, seen)))

@@ -60,6 +60,7 @@ class Reduction:
     _running: list[Formula] = field(default_factory=list)
     _blame: list[Blame] = field(default_factory=list)
     _denials: dict[Formula, Blame] = field(default_factory=dict)
+    _is_trying: bool = False
 
     def __post_init__(self) -> None:
         self.prover = Prover(self)
@@ -86,6 +87,12 @@ class Reduction:
         self._running.append(formula)
         try:
             value = self._forms[formula] = self._evaluate(formula)
+        except NoClosedForm as reason:
+            if len(self._running) > 1 or self._is_trying:
+                raise
+            raise UnsupportedSchema(
+                f"is not supported here: {reason}", keyword="not", location=self.place
+            ) from None
         finally:
             self._running.pop()
         return value
@@ -94,15 +101,25 @@ class Reduction:
         """Return the closed form, or None where it is being made or has none."""
         if formula in self._running:
             return None
+        trying, self._is_trying = self._is_trying, True
         try:
             return self.reduce(formula)
         except NoClosedForm:
             return None
+        finally:
+            self._is_trying = trying
 
-    def deny(self, formula: Formula) -> Formula:
+    @property
+    def place(self) -> JsonPointer:
+        """Return where the keyword that is being applied stands."""
+        return self._blame[-1].pointer if self._blame else self.document.root.pointer
+
+    def deny(self, formula: Formula, place: JsonPointer | None = None) -> Formula:
         """Return the negation, remembering which keyword asked for it."""
         denied = self.formulas.denial(formula)
-        if self._blame:
+        if place is not None:
+            self._denials.setdefault(denied, Blame(place.tokens[-1], place))
+        elif self._blame:
             self._denials.setdefault(denied, self._blame[-1])
         return denied
 

@@ -76,11 +76,12 @@ class ObjectShape:
 
 
 class Containing(NamedTuple):
-    """How many items satisfy a formula."""
+    """How many items satisfy a formula, and where the source asks for it."""
 
     formula: Formula
     least: int
     most: int | None
+    place: JsonPointer
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,73 @@
+"""Random words of a schema's language, byte by byte, and near misses made from them."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import jsonschema
+
+from ninfer.text import Matcher
+
+_CLOSERS = b'"}]'
+
+
+def random_word(matcher: Matcher, source: random.Random, limit: int = 400) -> bytes | None:
+    """Return a random word, or None where a walk of ``limit`` bytes found no end.
+
+    Effects: the longer the walk, the more it prefers bytes that close something.
+    """
+    words = matcher.mask_words
+    mask = memoryview(bytearray(4 * words)).cast("i", (1, words))
+    flat = mask.cast("B").cast("I")
+    text = bytearray()
+    while len(text) < limit:
+        if matcher.can_end and (source.random() < 0.5 or len(text) > limit // 4):
+            return bytes(text)
+        assert not matcher.lookahead((), mask).dead_ends, f"dead end behind {bytes(text)!r}"
+        allowed = [b for b in range(256) if flat[b // 32] >> (b % 32) & 1]
+        if not allowed:
+            return bytes(text)
+        closing = [b for b in allowed if b in _CLOSERS]
+        plain = [b for b in allowed if 0x20 <= b < 0x7F] or allowed
+        roll = source.random()
+        pool = closing if closing and roll < 0.25 + len(text) / limit else plain
+        byte = source.choice(allowed if roll > 0.97 else pool)
+        assert matcher.preview([byte]) == 1
+        matcher.commit()
+        text.append(byte)
+    return None
+
+
+def validator(schema: Any) -> Any:
+    """Return the independent judge of a schema."""
+    kind = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
+    return kind(schema)
+
+
+def near_misses(value: Any, source: random.Random) -> list[Any]:
+    """Return values that differ from one in a single place."""
+    found: list[Any] = [None, [], {}, "", 0, True, [value], {"a": value}]
+    match value:
+        case bool() | None:
+            pass
+        case int() | float():
+            found += [value + 1, -value, value * 2, value + 0.5]
+        case str():
+            found += [value + "x", value[1:], value[::-1], value * 2]
+        case list() if value:
+            at = source.randrange(len(value))
+            found += [value[:at] + value[at + 1 :], [*value, value[at]], value[::-1]]
+            found += [[*value[:at], miss, *value[at + 1 :]] for miss in near_misses(value[at], source)]
+        case dict() if value:
+            name = source.choice(list(value))
+            rest = {k: v for k, v in value.items() if k != name}
+            found += [rest, {**value, "zz": 0}, {**rest, name + "x": value[name]}]
+            found += [{**value, name: miss} for miss in near_misses(value[name], source)]
+    return found
+
+
+def compact(value: Any) -> str:
+    """Return the compact text of a value."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
