@@ -126,9 +126,16 @@ def _repeated(once: frozenset[str], low: int, high: int | None, limit: int) -> f
 class Exploration:
     """Every place a matcher can be at, by the bytes that led there."""
 
-    def __init__(self, grammar: Grammar, vocabulary: TokenVocabulary) -> None:
+    def __init__(
+        self,
+        grammar: Grammar | None,
+        vocabulary: TokenVocabulary,
+        core: GrammarCore | None = None,
+        text: str = "",
+    ) -> None:
         self.vocabulary = vocabulary
-        self.compiled = GrammarCore(vocabulary).compile(emit(grammar))
+        spelled = text if grammar is None else emit(grammar)
+        self.compiled = (core or GrammarCore(vocabulary)).compile(spelled)
 
     def differences(self, whole_words: set[str], characters: int) -> list[str]:
         """Return where masks and language disagree, for prefixes of up to ``characters``.
@@ -181,6 +188,10 @@ class Exploration:
         matcher = Matcher(self.compiled)
         encoded = text.encode()
         return matcher.feed(encoded) == len(encoded) and matcher.can_end
+
+    def takes(self, encoded: bytes) -> bool:
+        """Return whether bytes are taken from the start."""
+        return Matcher(self.compiled).feed(encoded) == len(encoded)
 
     def _pieces(self, tokens: Iterable[int]) -> list[bytes]:
         return sorted(self.vocabulary.pieces[token] for token in tokens)[:8]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ninfer.text.automata.characters import CharacterSet
 from ninfer.text.automata.dfa import Dfa
+from ninfer.text.automata.words import word_automaton
 from ninfer.text.emitter.automaton import automaton_body
 from ninfer.text.emitter.follow import follow_sets
 from ninfer.text.emitter.machine import spell_machine
@@ -42,6 +43,8 @@ from ninfer.text.grammar import (
 
 ROOT = "root"
 
+_WORDS_FROM = 8
+"""Texts side by side from which they become one automaton."""
 _WRITTEN_OUT_LIMIT = 64
 """Symbols of a repetition that are written out without a production of their own."""
 _COUNTED_FROM = 4_096
@@ -94,18 +97,20 @@ class _Lowering:
     _automata: dict[Dfa, Body] = field(default_factory=dict)
     _stars: dict[Alternative, str] = field(default_factory=dict)
     _pending: list[str] = field(default_factory=list)
+    _owner: str = ROOT
 
     def finish(self) -> Productions:
         """Lower every rule that was reached and return all productions."""
         while self._pending:
             rule = self._pending.pop()
-            self.productions.define(self._rules[rule], self.body(self.grammar.rules[rule]))
+            self._owner = self._rules[rule]
+            self.productions.define(self._owner, self.body(self.grammar.rules[rule]))
         return self.productions
 
     def body(self, node: Node) -> Body:
         match node:
             case Alternation(options):
-                bodies = [self.body(option) for option in options]
+                bodies = [self.body(option) for option in _words_together(options)]
                 distinct = tuple(dict.fromkeys(a for body in bodies for a in body))
                 return (
                     tuple(map(self._set_apart, distinct))
@@ -121,7 +126,7 @@ class _Lowering:
         if dfa not in self._automata:
             form = automaton_body(dfa)
             if isinstance(form, Machine):
-                form = ((Call(self.productions.add_machine(form)),),)
+                form = ((Call(self.productions.add_machine(form, self._owner)),),)
             self._automata[dfa] = form
         return self._automata[dfa]
 
@@ -162,7 +167,7 @@ class _Lowering:
     def _group(self, body: Body) -> Symbol:
         if len(body) == 1 and len(body[0]) == 1:
             return body[0][0]
-        return Call(self.productions.intern(body, "g"))
+        return Call(self.productions.intern(body, self._owner))
 
     def _repetition(self, node: Repetition, rest: Alternative) -> Alternative:
         """Return the symbols of a repetition that ``rest`` follows in the same sequence."""
@@ -187,11 +192,11 @@ class _Lowering:
     def _set_apart(self, alternative: Alternative) -> Alternative:
         """Return a counted sequence as a production of its own, where its count is cheap."""
         if any(isinstance(symbol, Counted) for symbol in alternative):
-            return (Call(self.productions.intern((alternative,), "g")),)
+            return (Call(self.productions.intern((alternative,), self._owner)),)
         return alternative
 
     def _run_character(self, members: CharacterSet) -> Call:
-        return Call(self.productions.intern(((OneOf(members, negated=True),),), "c"))
+        return Call(self.productions.intern(((OneOf(members, negated=True),),), self._owner))
 
     def _copies(self, once: Alternative, count: int) -> Alternative:
         if count > _COUNTED_FROM:
@@ -201,16 +206,25 @@ class _Lowering:
     def _one_symbol(self, once: Alternative) -> Symbol:
         if len(once) == 1 and isinstance(once[0], OneOf | Call):
             return once[0]
-        return Call(self.productions.intern((once,), "g"))
+        return Call(self.productions.intern((once,), self._owner))
 
     def _star(self, once: Alternative) -> Alternative:
         characters = _characters(once)
         if characters is not None:
             return (OneOf(characters, starred=True),)
         if once not in self._stars:
-            self._stars[once] = self.productions.reserve("many")
+            self._stars[once] = self.productions.part(self._owner)
             self.productions.define(self._stars[once], ((), (*once, Call(self._stars[once]))))
         return (Call(self._stars[once]),)
+
+
+def _words_together(options: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Return the options with many texts as one automaton."""
+    texts = [option.text for option in options if isinstance(option, Literal)]
+    if len(texts) < _WORDS_FROM:
+        return options
+    others = (option for option in options if not isinstance(option, Literal))
+    return (Automaton(word_automaton(sorted(set(texts)))), *others)
 
 
 def _characters(once: Alternative) -> CharacterSet | None:

@@ -116,16 +116,25 @@ class Productions:
     bodies: dict[str, Body] = field(default_factory=dict)
     machines: dict[str, Machine] = field(default_factory=dict)
     _names: dict[Body, str] = field(default_factory=dict)
+    _parts: dict[str, int] = field(default_factory=dict)
 
-    def intern(self, body: Body, stem: str) -> str:
-        """Return the name of a body, adding it under a new name when it is new."""
+    def intern(self, body: Body, owner: str) -> str:
+        """Return the name of a body; a new one is called after the production it is written for."""
         if body not in self._names:
-            self._names[body] = self.reserve(stem)
+            self._names[body] = self.part(owner)
             self.bodies[self._names[body]] = body
         return self._names[body]
 
+    def part(self, owner: str) -> str:
+        """Return a new name for a part of a production, whose body will be set with ``define``."""
+        owner = owner.partition("-")[0]
+        self._parts[owner] = self._parts.get(owner, 0) + 1
+        name = f"{owner}-{self._parts[owner]}"
+        self.bodies[name] = ()
+        return name
+
     def reserve(self, stem: str) -> str:
-        """Return a new name whose body will be set with ``define``."""
+        """Return a new name for a rule, whose body will be set with ``define``."""
         stem = _UNFIT.sub("_", stem)
         name = stem if _FIT.fullmatch(stem) else f"r_{stem}"
         number = len(self.bodies)
@@ -135,9 +144,9 @@ class Productions:
         self.bodies[name] = ()
         return name
 
-    def add_machine(self, machine: Machine) -> str:
+    def add_machine(self, machine: Machine, owner: str) -> str:
         """Return the name of a new machine."""
-        name = self.reserve("q")
+        name = self.part(owner)
         self.machines[name] = machine
         return name
 
