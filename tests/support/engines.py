@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ninfer.contract import (
@@ -21,7 +21,6 @@ from ninfer.contract import (
 )
 from ninfer.qwen_frontend.prepared import PreparedPrompt
 from ninfer.runtime.engine import Engine
-from ninfer.runtime.handle import GenerationHandle
 from support.scripted_program import Logits, ScriptedProgram, hashed_logits
 from support.scripted_session import EOS, Rule, ScriptedSession
 
@@ -179,25 +178,3 @@ def solo(token_ids: Sequence[int], options: RequestOptions, **program: Any) -> G
     result = handle.wait(timeout=0)
     engine.close()
     return result
-
-
-def drain(handle: GenerationHandle) -> list[Any]:
-    """Return the events that are there."""
-    return handle.take()
-
-
-__all__ = [
-    "RULES",
-    "Clock",
-    "ScriptedFrontend",
-    "any_word",
-    "dead_after",
-    "drain",
-    "prompt",
-    "replace",
-    "request",
-    "run_until_idle",
-    "solo",
-    "stepped_engine",
-    "threaded_engine",
-]

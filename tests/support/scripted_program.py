@@ -15,6 +15,7 @@ from functools import cache
 from ninfer.contract import (
     CommitDecision,
     IntegrityError,
+    Lookahead,
     MaskProvider,
     OpenedSequence,
     PendingBatch,
@@ -351,7 +352,9 @@ class ScriptedProgram:
         extent = max(min(self.shape.draft_limit, remaining - 1, room), 0)
         return tuple(self._drafter(state.history))[:extent]
 
-    def _fill(self, drafts, masks):
+    def _fill(
+        self, drafts: Sequence[Sequence[int]], masks: MaskProvider | None
+    ) -> tuple[Sequence[Lookahead | None] | None, array[int]]:
         if masks is None:
             return None, array("i")
         self.mask_calls += 1
@@ -366,7 +369,14 @@ class ScriptedProgram:
                 masks.uploaded(row, 4 * words * (len(drafts[row]) + 1))
         return reports, buffer
 
-    def _verify(self, identity, draft, words, row, report) -> PendingRow:
+    def _verify(
+        self,
+        identity: SequenceId,
+        draft: Sequence[int],
+        words: array[int],
+        row: int,
+        report: Lookahead | None,
+    ) -> PendingRow:
         state = self._sequences[identity]
         history, tokens = state.history, []
         counts = Counter(state.ledger)
@@ -388,7 +398,9 @@ class ScriptedProgram:
             identity, tuple(tokens), speculation=SpeculationCounts(len(draft), accepted)
         )
 
-    def _allowed(self, words, row, position, report):
+    def _allowed(
+        self, words: array[int], row: int, position: int, report: Lookahead | None
+    ) -> Sequence[int]:
         if report is None:
             return range(self.shape.token_domain)
         count = mask_words(self.shape.token_domain)

@@ -41,6 +41,7 @@ def open_engine(
     # Imported here: torch takes seconds, and a caller that only reads types must not pay.
     import torch
 
+    from ninfer.qwen_frontend import find_reasoning_markers
     from ninfer.qwen_frontend.frontend import Frontend
     from ninfer.runtime.loading import load_model
     from ninfer.runtime.program import TorchProgram
@@ -52,7 +53,11 @@ def open_engine(
     model = load_model(path, device=target, progress=progress)
     facts = model.facts
     if chat_template is not None:
-        facts = replace(facts, chat_template=chat_template)
+        facts = replace(
+            facts,
+            chat_template=chat_template,
+            reasoning=find_reasoning_markers(chat_template),
+        )
     frontend = Frontend(facts, cache_bytes=chosen.grammar_cache_bytes)
     if warm_up:
         frontend.warm_up()
