@@ -91,6 +91,24 @@ def test_a_drain_that_takes_too_long_fails_the_rest() -> None:
         handle.wait(timeout=1)
 
 
+def test_closing_is_bounded_while_the_device_hangs() -> None:
+    gate = Gate(1)
+    engine = threaded_engine(fault=gate)
+    handles = [engine.start(prompt(3, row), request("long", tokens=9)) for row in range(3)]
+    assert gate.reached.wait(10)
+    with pytest.raises(DeviceFailure, match="still running"):
+        engine.close(stop_seconds=0.05)
+    for handle in handles:
+        with pytest.raises(EngineUnavailable, match="did not answer"):
+            handle.wait(timeout=1)
+    gate.open.set()
+    for thread in worker_threads():
+        thread.join(10)
+    assert worker_threads() == []
+    with pytest.raises(EngineUnavailable):
+        handles[0].wait(timeout=1)
+
+
 def test_closing_twice_is_closing_once() -> None:
     engine = threaded_engine()
     engine.close()

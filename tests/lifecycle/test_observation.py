@@ -67,6 +67,7 @@ def test_every_second_of_a_request_has_its_place() -> None:
     assert timing.program_post_exposed == 3 * 0.25
     assert timing.decode_host == 2 * 0.75
     assert (wall.first_token, wall.prefill, wall.decode) == (4.25, 4.25, 6.5)
+    assert wall.first_output == wall.first_token
     assert wall.total == wall.prompt_wall + wall.generation_wall == 10.75
     exposed = (
         timing.queue_wait

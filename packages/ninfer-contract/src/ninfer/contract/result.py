@@ -115,11 +115,13 @@ class Timings:
     """Wall clock of one request.
 
     ``prepare`` includes the session's; ``first_token`` runs from submit entry to the first
-    committed token; ``total`` from prepare entry to the end.
+    committed token, ``first_output`` to the first published text; ``total`` from prepare entry to
+    the end.
     """
 
     prepare: float = 0.0
     first_token: float = 0.0
+    first_output: float = 0.0
     vision: float = 0.0
     prefill: float = 0.0
     decode: float = 0.0

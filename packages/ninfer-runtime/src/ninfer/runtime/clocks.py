@@ -46,6 +46,7 @@ class RequestClock:
     queued: float
     admitted: float | None = None
     first_token: float | None = None
+    first_output: float | None = None
     last_token: float | None = None
     boundary: float = 0.0
     boundary_seconds: float = 0.0
@@ -100,12 +101,18 @@ class RequestClock:
             self.first_token = now
         self.last_token = now
 
+    def published(self, now: float) -> None:
+        """Mark published text; only the first counts."""
+        if self.first_output is None:
+            self.first_output = now
+
     def timings(self, now: float) -> Timings:
         """Return the wall-clock summary of a request that ends now."""
         first, admitted = self.first_token, self.admitted
         return Timings(
             prepare=self.prepare_seconds + self.session_seconds,
             first_token=first - self.submitted if first is not None else 0.0,
+            first_output=self.first_output - self.submitted if self.first_output else 0.0,
             prefill=self.prefill_seconds,
             decode=(self.last_token or first) - first if first is not None else 0.0,
             prompt_wall=(first if first is not None else now) - admitted if admitted else 0.0,

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from ninfer.contract import (
+    DeviceFailure,
     EngineOptions,
     GenerationResult,
     NInferError,
@@ -203,21 +204,29 @@ class Engine:
         """Return whether no request is waiting, resident or paused."""
         return self._worker.is_idle
 
-    def close(self, *, drain_seconds: float = 0.0) -> None:
+    def close(self, *, drain_seconds: float = 0.0, stop_seconds: float = 30.0) -> None:
         """Take no more requests, let those there end for a while, then fail the rest.
 
         Effects: the worker thread is gone when this returns.
+        Raises:  DeviceFailure — a unit of work did not come back within ``stop_seconds``; every
+                 request was failed, and the thread ends once the unit does.
         """
         if self._thread is None:
             self._inbox.move_to(EngineState.STOPPING)
             self._worker.cycle(block=False)
         else:
-            if drain_seconds > 0:
-                self._inbox.move_to(EngineState.DRAINING)
-                self._thread.join(drain_seconds)
-            self._inbox.move_to(EngineState.STOPPING)
-            self._thread.join()
+            self._stop(self._thread, drain_seconds, stop_seconds)
         self._log.close()
+
+    def _stop(self, thread: threading.Thread, drain_seconds: float, stop_seconds: float) -> None:
+        if drain_seconds > 0:
+            self._inbox.move_to(EngineState.DRAINING)
+            thread.join(drain_seconds)
+        self._inbox.move_to(EngineState.STOPPING)
+        thread.join(stop_seconds)
+        if thread.is_alive():
+            self._worker.abandon()
+            raise DeviceFailure(f"a unit of work is still running after {stop_seconds:g} seconds")
 
     def __enter__(self) -> Engine:
         return self

@@ -60,6 +60,7 @@ def done_record(request: EngineRequest, result: GenerationResult) -> Record:
         "timings_seconds": {
             "prepare": timings["prepare"],
             "ttft": timings["first_token"],
+            "first_output": timings["first_output"],
             "vision": timings["vision"],
             "prefill": timings["prefill"],
             "decode": timings["decode"],

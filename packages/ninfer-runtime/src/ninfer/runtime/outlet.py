@@ -52,15 +52,19 @@ class Outlet:
         self._notify()
 
     def finish(self, result: GenerationResult) -> None:
-        """End with a result."""
+        """End with a result; the first end counts."""
         with self._ready:
+            if self.is_settled:
+                return
             self._result = result
         self.publish(GenerationEnd(result))
         self._slot.worker_done()
 
     def fail(self, error: NInferError) -> None:
-        """End with an error."""
+        """End with an error; the first end counts."""
         with self._ready:
+            if self.is_settled:
+                return
             self._error = error
             self._ready.notify_all()
         self._notify()

@@ -5,7 +5,7 @@ Runs on the worker. Nothing here touches program memory except through the resid
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ninfer.contract import (
     ConstraintDeadEnd,
@@ -14,6 +14,7 @@ from ninfer.contract import (
     IntegrityError,
     NextAction,
     NInferError,
+    OutputDelta,
     ResumeRoute,
     RowDisposition,
     SchedulingEvent,
@@ -89,8 +90,7 @@ class Settlement:
         request.clock.produced(self._now())
         request.initial_mask = None
         residency.recovered(request)
-        for delta in outcome.deltas:
-            request.outlet.publish(delta)
+        self._publish(request, outcome.deltas)
         if preview.finish is not None:
             residency.release(request)
             self.finish(request, preview.finish)
@@ -101,8 +101,7 @@ class Settlement:
     def finish(self, request: EngineRequest, reason: FinishReason) -> None:
         """End a request with a result."""
         deltas, output = request.session.finish(reason)
-        for delta in deltas:
-            request.outlet.publish(delta)
+        self._publish(request, deltas)
         result = build_result(
             request, output, reason, self._now(), self._backend, self._draft_limit
         )
@@ -133,6 +132,12 @@ class Settlement:
             )
         seen.__cause__ = error
         self.fail(request, seen)
+
+    def _publish(self, request: EngineRequest, deltas: Sequence[OutputDelta]) -> None:
+        if deltas:
+            request.clock.published(self._now())
+        for delta in deltas:
+            request.outlet.publish(delta)
 
     def _end(self, request: EngineRequest) -> None:
         request.phase = Phase.ENDED

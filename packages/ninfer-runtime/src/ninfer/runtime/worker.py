@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from ninfer.contract import (
     EngineOptions,
+    EngineUnavailable,
     FinishReason,
     Program,
     QueueTimeout,
@@ -90,6 +91,12 @@ class Worker:
             self._inbox.move_to(EngineState.CLOSED)
             return False
         return True
+
+    def abandon(self) -> None:
+        """Fail every request from another thread, while the worker is stuck inside a unit."""
+        error = EngineUnavailable("the engine was closed while its device did not answer")
+        for request in list(self._settlement.live.values()):
+            request.outlet.fail(error)
 
     @property
     def is_idle(self) -> bool:
