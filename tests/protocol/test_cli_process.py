@@ -1,5 +1,7 @@
 """The command as a process: what it imports, and what Ctrl-C leaves behind."""
 
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -87,3 +89,25 @@ def test_check_loads_no_tensor_library():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "answers: 1" in done.stdout
+
+
+def test_a_load_shows_its_progress_on_a_terminal_only(tmp_path):
+    code = (
+        "from ninfer.cli.engine import load_progress as load\n"
+        "from types import SimpleNamespace as Record\n"
+        "STAGE = type('Stage', (), {'value': 'convert'})\n"
+        "with load() as show:\n"
+        "    if show is None: print('quiet')\n"
+        "    else: show(Record(stage=STAGE, done=3, total=10)); print('shown')\n"
+    )
+    controller, terminal = pty.openpty()
+    with os.fdopen(terminal, "wb", buffering=0) as stderr:
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=stderr, check=True
+        )
+        seen = os.read(controller, 65536)
+    os.close(controller)
+    assert done.stdout == b"shown\n"
+    assert b"convert" in seen
+    piped = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert (piped.stdout, piped.stderr) == (b"quiet\n", b"")

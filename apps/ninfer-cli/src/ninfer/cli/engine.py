@@ -29,7 +29,7 @@ def open_engine(
     """Implements ``ninfer.gateway.opening.OpenEngine``."""
     from ninfer.runtime import open_engine as open_runtime
 
-    with _load_progress() as progress, _named_errors(device):
+    with load_progress() as progress, _named_errors(device):
         engine = open_runtime(
             model,
             options,
@@ -57,8 +57,8 @@ def _named_errors(device: str | None) -> Iterator[None]:
 
 
 @contextmanager
-def _load_progress() -> Iterator[Progress | None]:
-    # Only a terminal sees a bar, and only then is its library imported.
+def load_progress() -> Iterator[Progress | None]:
+    """Show a load on stderr if that is a terminal; only then is the bar's library imported."""
     if not sys.stderr.isatty():
         yield None
         return

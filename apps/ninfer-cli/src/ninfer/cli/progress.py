@@ -22,6 +22,9 @@ class LoadBar:
             MofNCompleteColumn(),
             console=Console(stderr=True),
             transient=True,
+            # stdout belongs to the answer alone.
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
         self._tasks: dict[LoadStage, TaskID] = {}
 
