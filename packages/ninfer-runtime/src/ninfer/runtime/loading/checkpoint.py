@@ -79,6 +79,10 @@ class Checkpoint:
         """Return the error of one tensor or field, for the caller to raise."""
         return ModelError(f"{self.folder}: {name}: {fact}")
 
+    def has(self, name: str) -> bool:
+        """Return whether a file of the folder has a tensor."""
+        return name in self._homes
+
     def tensor(self, name: str) -> torch.Tensor:
         """Return a tensor backed by the mapped file.
 

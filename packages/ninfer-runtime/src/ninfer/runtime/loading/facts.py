@@ -61,9 +61,11 @@ def _token_ids(checkpoint: Checkpoint, tokenizer_json: str) -> _TokenIds:
 def _eos_ids(checkpoint: Checkpoint, settings: Json, ids: _TokenIds) -> tuple[int, ...]:
     """Read the generation settings first: the tokenizer's and the model's word is narrower."""
     generation = checkpoint.optional_json("generation_config.json") or {}
+    text = checkpoint.config.get("text_config")
     for name, values in (
         ("generation_config.json", generation),
         ("config.json", checkpoint.config),
+        ("config.json: text_config", text if isinstance(text, dict) else {}),
     ):
         found = values.get("eos_token_id")
         if found is None:

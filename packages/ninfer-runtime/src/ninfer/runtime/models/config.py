@@ -1,4 +1,4 @@
-"""The shape of a dense decoder model, as one record for every family.
+"""The shape of a decoder model, as one record for every family.
 
 Does not read files; :mod:`ninfer.runtime.models.registry` builds it from a ``config.json``.
 """
@@ -38,9 +38,42 @@ class RopeConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class DecoderConfig:
-    """A dense decoder: pre-norm blocks of grouped-query attention and a gated MLP.
+class DeltaConfig:
+    """The layers of a hybrid that keep a recurrent state instead of keys and values.
 
+    ``layers`` holds their indices, ``conv_columns`` the columns that one output of the causal
+    convolution reads.
+    """
+
+    layers: tuple[int, ...]
+    key_heads: int
+    value_heads: int
+    key_dim: int
+    value_dim: int
+    conv_columns: int
+
+    @property
+    def key_rows(self) -> int:
+        """Return the width of all keys together."""
+        return self.key_heads * self.key_dim
+
+    @property
+    def value_rows(self) -> int:
+        """Return the width of all values together."""
+        return self.value_heads * self.value_dim
+
+    @property
+    def conv_rows(self) -> int:
+        """Return the width of what the convolution reads: queries, keys and values."""
+        return 2 * self.key_rows + self.value_rows
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderConfig:
+    """A decoder: pre-norm blocks of grouped-query attention, or of a gated delta rule, and an MLP.
+
+    ``delta`` is None for a dense model. With ``output_gate`` queries bring a gate for what their
+    head attends to; with ``centred_norms`` a norm's scale is stored as its difference from 1.
     Units: ``vocab_rows`` counts the rows of the embedding matrix, padding included;
            ``context_tokens`` is the longest sequence the model was made for.
     """
@@ -61,6 +94,14 @@ class DecoderConfig:
     mlp_bias: bool = False
     qk_norm: bool = False
     tied_embeddings: bool = False
+    output_gate: bool = False
+    centred_norms: bool = False
+    delta: DeltaConfig | None = None
+
+    @property
+    def attention_layers(self) -> int:
+        """Return the layers that keep keys and values."""
+        return self.layers - (0 if self.delta is None else len(self.delta.layers))
 
     @property
     def query_rows(self) -> int:

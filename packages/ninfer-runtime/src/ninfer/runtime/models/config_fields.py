@@ -53,6 +53,16 @@ class ConfigFields:
             raise self.fail(name, "is not a list of numbers")
         return tuple(float(v) for v in value)
 
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a list of strings.
+
+        Raises: ModelError — it is anything else.
+        """
+        value = self._values.get(name)
+        if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+            raise self.fail(name, "is not a list of strings")
+        return tuple(value)
+
     def allow(self, name: str, served: tuple[object, ...]) -> None:
         """Check that a field is absent or one of some values.
 

@@ -1,4 +1,4 @@
-"""A dense decoder: tokens in, hidden states and float32 logits out, keys and values in a pool.
+"""A decoder: tokens in, hidden states and float32 logits out, state in a pool.
 
 Knows nothing of sequences, sampling or masks.
 """
@@ -6,20 +6,24 @@ Knows nothing of sequences, sampling or masks.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from ninfer.runtime.models.attention import attend
+from ninfer.runtime.models.attention_block import AttentionBlock
 from ninfer.runtime.models.config import DecoderConfig
 from ninfer.runtime.models.forward_batch import ForwardBatch
+from ninfer.runtime.models.hybrid_block import DeltaBlock
 from ninfer.runtime.models.kv_pool import KvPool
-from ninfer.runtime.models.linear import Linear, LinearStrategy
+from ninfer.runtime.models.linear import LinearStrategy
 from ninfer.runtime.models.norm import prepare_norm
-from ninfer.runtime.models.rope import Rotation, rotate
-from ninfer.runtime.models.weights import LayerWeights, Projection, WeightReader
+from ninfer.runtime.models.recurrent_pool import RecurrentPool
+from ninfer.runtime.models.rope import Rotation
+from ninfer.runtime.models.weights import WeightReader
+
+_Layer = Callable[[Tensor, tuple[Tensor, Tensor], ForwardBatch, KvPool], Tensor]
 
 
 class ColumnStates(NamedTuple):
@@ -59,24 +63,44 @@ class Decoder:
         self.dtype = dtype
         self.strategy = strategy
         self._embedding = weights.embedding()
-        self._layers = []
+        self._layers: list[_Layer] = []
+        recurrent = () if config.delta is None else config.delta.layers
+        places = count()
         for index in range(config.layers):
-            self._layers.append(_Block(config, weights.layer(index), strategy))
+            if index in recurrent:
+                layer = weights.delta_layer(index)
+                place = recurrent.index(index)
+                self._layers.append(DeltaBlock(config, layer, place, strategy))
+            else:
+                block = AttentionBlock(config, weights.layer(index), strategy)
+                self._layers.append(_AttentionLayer(block, next(places)))
             loaded(index + 1)
         self._norm = prepare_norm(weights.norm(), config.norm_eps)
         self._head = strategy.prepare(weights.head())
         self._rotation = Rotation(config.rope, device, dtype)
 
-    def new_pool(self, pages: int) -> KvPool:
-        """Return an empty pool that fits this model."""
-        c = self.config
-        return KvPool(c.layers, pages, c.kv_heads, c.head_dim, device=self.device, dtype=self.dtype)
+    def new_pool(self, pages: int, rows: int = 1) -> KvPool:
+        """Return an empty pool for this model; ``rows`` counts places for recurrent states."""
+        c, device, dtype = self.config, self.device, self.dtype
+        recurrent = None
+        if c.delta is not None:
+            recurrent = RecurrentPool(c.delta, rows, device=device, dtype=dtype)
+        return KvPool(
+            c.attention_layers,
+            pages,
+            c.kv_heads,
+            c.head_dim,
+            device=device,
+            dtype=dtype,
+            recurrent=recurrent,
+        )
 
     @torch.inference_mode()
     def forward(self, batch: ForwardBatch, pool: KvPool) -> Tensor:
         """Return the hidden states of all columns.
 
-        Effects: keys and values of all columns are written to the pool at the batch's slots.
+        Effects: keys and values of all columns are written to the pool at the batch's slots;
+                 recurrent states are only read, and their records wait for a commit.
         """
         return self.states(batch, pool).hidden
 
@@ -88,10 +112,11 @@ class Decoder:
         """
         x = self._embedding[batch.token_ids]
         rotation = self._rotation.at(batch.positions)
+        if pool.recurrent is not None:
+            pool.recurrent.begin()
         streams = {}
-        layers = zip(self._layers, pool.keys, pool.values, strict=True)
-        for index, (block, keys, values) in enumerate(layers):
-            x = block(x, rotation, batch, keys, values)
+        for index, layer in enumerate(self._layers):
+            x = layer(x, rotation, batch, pool)
             if index in taps:
                 streams[index] = x
         tapped = torch.cat([streams[index] for index in taps], dim=-1) if taps else None
@@ -107,41 +132,14 @@ class Decoder:
         return self._head(hidden).float()
 
 
-class _Block:
-    """Attention and MLP of one layer, each behind a norm and a residual."""
+class _AttentionLayer:
+    """A layer with its place in the pool of keys and values."""
 
-    def __init__(
-        self, config: DecoderConfig, weights: LayerWeights, strategy: LinearStrategy
-    ) -> None:
-        def prepare(projection: Projection) -> Linear:
-            return strategy.prepare(projection.weight, projection.bias)
-
-        self._config = config
-        self._input_norm = prepare_norm(weights.input_norm, config.norm_eps)
-        self._qkv = prepare(weights.qkv)
-        self._head_norm = weights.head_norm
-        self._output = prepare(weights.output)
-        self._mlp_norm = prepare_norm(weights.mlp_norm, config.norm_eps)
-        self._gate_up = prepare(weights.gate_up)
-        self._down = prepare(weights.down)
+    def __init__(self, block: AttentionBlock, place: int) -> None:
+        self._block = block
+        self._place = place
 
     def __call__(
-        self,
-        x: Tensor,
-        rotation: tuple[Tensor, Tensor],
-        batch: ForwardBatch,
-        keys: Tensor,
-        values: Tensor,
+        self, x: Tensor, rotation: tuple[Tensor, Tensor], batch: ForwardBatch, pool: KvPool
     ) -> Tensor:
-        c = self._config
-        qkv = self._qkv(self._input_norm(x)).view(-1, c.heads + 2 * c.kv_heads, c.head_dim)
-        qk = qkv[:, : c.heads + c.kv_heads]
-        if self._head_norm is not None:
-            qk = functional.rms_norm(qk, (c.head_dim,), eps=c.norm_eps) * self._head_norm
-        qk = rotate(qk, *rotation)
-        keys.index_copy_(0, batch.slots, qk[:, c.heads :])
-        values.index_copy_(0, batch.slots, qkv[:, c.heads + c.kv_heads :])
-        attended = attend(qk[:, : c.heads], keys, values, batch)
-        x = self._output.added_to(x, attended)
-        gate, up = self._gate_up(self._mlp_norm(x)).chunk(2, dim=-1)
-        return self._down.added_to(x, functional.silu(gate) * up)
+        return self._block(x, rotation, batch, *pool.layers[self._place])

@@ -12,14 +12,19 @@ import torch
 from torch import Tensor
 
 from ninfer.runtime.models.kv_pool import KvPool, SlotMap
+from ninfer.runtime.models.recurrent_plan import RecurrentPlan, recurrent_plan
 
 
 class RowInput(NamedTuple):
-    """New tokens of one row and where its sequence lies; ``start`` tokens came before them."""
+    """New tokens of one row and where its sequence lies; ``start`` tokens came before them.
+
+    ``pool_row`` is where a hybrid model keeps the row's recurrent state.
+    """
 
     token_ids: Sequence[int]
     start: int
     slots: SlotMap
+    pool_row: int = 0
 
 
 class RowPlan(NamedTuple):
@@ -61,7 +66,8 @@ class GatherPlan(NamedTuple):
 class ForwardBatch(NamedTuple):
     """Tokens, positions and slots of all columns, int64[N] on the device, and the rows.
 
-    With ``gathered`` all rows attend in one product and ``rows`` is empty.
+    With ``gathered`` all rows attend in one product and ``rows`` is empty. ``recurrent`` is the
+    plan of layers with recurrent states, None where the model has none.
     """
 
     token_ids: Tensor
@@ -69,6 +75,7 @@ class ForwardBatch(NamedTuple):
     slots: Tensor
     rows: tuple[RowPlan, ...]
     gathered: GatherPlan | None = None
+    recurrent: RecurrentPlan | None = None
 
     @property
     def last_columns(self) -> list[int]:
@@ -76,8 +83,10 @@ class ForwardBatch(NamedTuple):
         return [row.first + row.columns - 1 for row in self.rows]
 
 
-def forward_batch(rows: Sequence[RowInput], pool: KvPool) -> ForwardBatch:
-    """Flatten rows for one pass over a pool."""
+def forward_batch(
+    rows: Sequence[RowInput], pool: KvPool, *, is_whole: bool = False
+) -> ForwardBatch:
+    """Flatten rows for one pass over a pool; with ``is_whole`` all columns will be committed."""
     device = pool.device
     tokens = [token for row in rows for token in row.token_ids]
     ends = [row.start + len(row.token_ids) for row in rows]
@@ -88,11 +97,16 @@ def forward_batch(rows: Sequence[RowInput], pool: KvPool) -> ForwardBatch:
     for row in rows:
         plans.append(_plan(row, first, device))
         first += len(row.token_ids)
+    recurrent = None
+    if pool.recurrent is not None:
+        pool_rows, counts = [row.pool_row for row in rows], [len(row.token_ids) for row in rows]
+        recurrent = recurrent_plan(pool_rows, counts, device, is_whole=is_whole)
     return ForwardBatch(
         torch.tensor(tokens).to(device),
         torch.cat(positions).to(device),
         torch.cat(slots).to(device),
         tuple(plans),
+        recurrent=recurrent,
     )
 
 

@@ -14,14 +14,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ninfer.runtime.models.recurrent_pool import RecurrentPool
+
 PAGE_TOKENS = 64
 """Tokens of one page."""
 
 
 class KvPool:
-    """Storage for keys and values.
+    """Storage for keys and values; a hybrid model's recurrent states lie beside them.
 
-    Shapes: keys and values dtype[layers, pages · PAGE_TOKENS, kv_heads, head_dim].
+    Shapes: keys and values dtype[layers, pages · PAGE_TOKENS, kv_heads, head_dim]; ``layers`` holds
+            the views of both for each layer.
     """
 
     def __init__(
@@ -33,12 +36,15 @@ class KvPool:
         *,
         device: torch.device,
         dtype: torch.dtype,
+        recurrent: RecurrentPool | None = None,
     ) -> None:
         shape = (layers, pages * PAGE_TOKENS, kv_heads, head_dim)
         # Zeroed, so that a masked slot nobody wrote cannot bring a NaN into a product.
         self.keys = torch.zeros(shape, device=device, dtype=dtype)
         self.values = torch.zeros(shape, device=device, dtype=dtype)
+        self.layers = tuple(zip(self.keys, self.values, strict=True))
         self.device = device
+        self.recurrent = recurrent
 
     @property
     def token_bytes(self) -> int:

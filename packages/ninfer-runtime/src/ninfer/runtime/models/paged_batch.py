@@ -13,10 +13,11 @@ from torch import Tensor
 
 from ninfer.runtime.models.forward_batch import ForwardBatch, GatherPlan, RowInput
 from ninfer.runtime.models.kv_pool import PAGE_TOKENS
+from ninfer.runtime.models.recurrent_plan import uniform_plan
 
 
 def pack_rows(rows: Sequence[RowInput], columns: int, pages: int) -> Tensor:
-    """Return the buffer of rows of at most ``columns``, int64[R, 2 · columns + pages].
+    """Return the buffer of rows of at most ``columns``, int64[R, 2 · columns + pages + 1].
 
     Shapes: token ids, then positions, then page numbers; a shorter row repeats its last column,
             which writes what that column writes; places without a page hold page 0, which no
@@ -28,7 +29,7 @@ def pack_rows(rows: Sequence[RowInput], columns: int, pages: int) -> Tensor:
         places = [min(place, len(row.token_ids) - 1) for place in range(columns)]
         token_ids = [row.token_ids[place] for place in places]
         positions = [row.start + place for place in places]
-        packed.append([*token_ids, *positions, *owned, *[0] * (pages - len(owned))])
+        packed.append([*token_ids, *positions, *owned, *[0] * (pages - len(owned)), row.pool_row])
     return torch.tensor(packed)
 
 
@@ -36,7 +37,7 @@ def paged_batch(packed: Tensor, columns: int) -> ForwardBatch:
     """Return the batch that a buffer of ``pack_rows`` describes, computed where the buffer lies."""
     rows = packed.shape[0]
     token_ids, positions = packed[:, :columns], packed[:, columns : 2 * columns]
-    pages = packed[:, 2 * columns :]
+    pages = packed[:, 2 * columns : -1]
     offsets = torch.arange(PAGE_TOKENS, device=packed.device)
     slots = (pages.unsqueeze(-1) * PAGE_TOKENS + offsets).view(rows, -1)
     places = torch.arange(slots.shape[1], device=packed.device)
@@ -47,4 +48,5 @@ def paged_batch(packed: Tensor, columns: int) -> ForwardBatch:
         slots.gather(1, positions).flatten(),
         (),
         GatherPlan(slots.flatten(), mask),
+        uniform_plan(packed[:, -1], columns),
     )

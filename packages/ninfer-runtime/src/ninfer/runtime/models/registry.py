@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ninfer.runtime.models.config import DecoderConfig, RopeConfig, RopeKind
+from ninfer.runtime.models.config import DecoderConfig
 from ninfer.runtime.models.config_fields import ConfigFields
+from ninfer.runtime.models.dense_config import dense_config
+from ninfer.runtime.models.hybrid_config import hybrid_config
 
-SERVED = ("llama", "qwen2", "qwen3")
+HYBRIDS = ("qwen3_5", "qwen3_5_text")
+SERVED = ("llama", "qwen2", "qwen3", *HYBRIDS)
 """The values of ``model_type`` that are served."""
 
 
@@ -20,58 +23,4 @@ def decoder_config(config: Mapping[str, object], source: str) -> DecoderConfig:
     family = fields.require("model_type", str)
     if family not in SERVED:
         raise fields.fail("model_type", f"{family!r} is not served (served: {', '.join(SERVED)})")
-    fields.allow("hidden_act", ("silu",))
-    fields.allow("use_sliding_window", (False,))
-    hidden, heads = fields.require("hidden_size", int), fields.require("num_attention_heads", int)
-    kv_heads = fields.get("num_key_value_heads", int, heads)
-    if heads <= 0 or kv_heads <= 0 or heads % kv_heads:
-        raise fields.fail("num_key_value_heads", f"{kv_heads} does not divide {heads} heads")
-    head_dim = fields.get("head_dim", int, hidden // heads)
-    attention_bias = fields.get("attention_bias", bool, False)
-    return DecoderConfig(
-        family=family,
-        hidden=hidden,
-        layers=fields.require("num_hidden_layers", int),
-        heads=heads,
-        kv_heads=kv_heads,
-        head_dim=head_dim,
-        ffn=fields.require("intermediate_size", int),
-        vocab_rows=fields.require("vocab_size", int),
-        norm_eps=fields.get("rms_norm_eps", float, 1e-6),
-        rope=_rope(fields, head_dim),
-        context_tokens=fields.require("max_position_embeddings", int),
-        qkv_bias=family == "qwen2" or attention_bias,
-        output_bias=family != "qwen2" and attention_bias,
-        mlp_bias=fields.get("mlp_bias", bool, False),
-        qk_norm=family == "qwen3",
-        tied_embeddings=fields.get("tie_word_embeddings", bool, False),
-    )
-
-
-def _rope(fields: ConfigFields, head_dim: int) -> RopeConfig:
-    """Read ``rope_parameters`` (new checkpoints) or ``rope_theta`` with ``rope_scaling``."""
-    name = "rope_parameters" if fields.has("rope_parameters") else "rope_scaling"
-    scaling = fields.nested(name)
-    theta = scaling.get("rope_theta", float, fields.get("rope_theta", float, 10000.0))
-    kind = scaling.get("rope_type", str, scaling.get("type", str, "default"))
-    if kind == "default":
-        return RopeConfig(theta, head_dim)
-    if kind == "linear":
-        return RopeConfig(theta, head_dim, RopeKind.LINEAR, scaling.require("factor", float))
-    if kind == "llama3":
-        return RopeConfig(
-            theta,
-            head_dim,
-            RopeKind.LLAMA3,
-            factor=scaling.require("factor", float),
-            low_freq_factor=scaling.require("low_freq_factor", float),
-            high_freq_factor=scaling.require("high_freq_factor", float),
-            original_context=scaling.require("original_max_position_embeddings", int),
-        )
-    if kind == "factors":
-        factors = scaling.numbers("factors")
-        if len(factors) != head_dim // 2:
-            raise scaling.fail("factors", f"{len(factors)} numbers, not {head_dim // 2}")
-        return RopeConfig(theta, head_dim, RopeKind.FACTORS, factors=factors)
-    served = ", ".join(k.value for k in RopeKind)
-    raise scaling.fail("rope_type", f"{kind!r} is not served (served: {served})")
+    return hybrid_config(fields, family) if family in HYBRIDS else dense_config(fields, family)

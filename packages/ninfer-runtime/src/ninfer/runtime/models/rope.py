@@ -55,7 +55,11 @@ class Rotation:
 def rotate(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """Return heads rotated to their positions.
 
-    Math:   out = x · cos + roll(x, rotary_dim / 2) · sin, with the sign in ``sines``.
-    Shapes: x [N, heads, rotary_dim]; cosines, sines [N, 1, rotary_dim].
+    Math:   out = x · cos + roll(x, rotary_dim / 2) · sin, with the sign in ``sines``, for the first
+            rotary_dim numbers of a head; the others stay.
+    Shapes: x [N, heads, head_dim]; cosines, sines [N, 1, rotary_dim].
     """
+    turned = cosines.shape[-1]
+    if turned < x.shape[-1]:
+        return torch.cat((rotate(x[..., :turned], cosines, sines), x[..., turned:]), dim=-1)
     return torch.addcmul(x * cosines, x.roll(x.shape[-1] // 2, -1), sines)

@@ -1,0 +1,160 @@
+"""The recurrent states of all rows: convolution tails and delta-rule states.
+
+A forward pass only reads states; what it found stays beside them as records, provisional like
+keys and values beyond a frontier. A commit folds the accepted prefix of every row; the next pass
+drops records that nobody committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ninfer.contract import IntegrityError
+from ninfer.runtime.models.config import DeltaConfig
+from ninfer.runtime.models.gated_delta import DeltaRecords, fold
+from ninfer.runtime.models.recurrent_plan import RecurrentPlan
+
+
+class SavedStates(NamedTuple):
+    """One row's tails and states of all layers in host memory."""
+
+    tails: Tensor
+    states: Tensor
+
+    @property
+    def host_bytes(self) -> int:
+        """Return the bytes of both."""
+        return self.tails.nbytes + self.states.nbytes
+
+
+class LayerRecords(NamedTuple):
+    """What one layer found: the rows' states after all their columns, and how to fold fewer.
+
+    Shapes: tails dtype[R, conv_columns − 1, conv_rows]; inputs dtype[R, conv_columns − 1 + T,
+            conv_rows], the old tail and then every column. ``inputs`` and ``delta`` are None in a
+            pass whose columns are committed as a whole.
+    """
+
+    tails: Tensor
+    states: Tensor
+    inputs: Tensor | None
+    delta: DeltaRecords | None
+
+
+class RoundRecords(NamedTuple):
+    """The records of all layers of one pass."""
+
+    plan: RecurrentPlan
+    layers: tuple[LayerRecords, ...]
+
+
+class RecurrentPool:
+    """Storage for recurrent states, one place per row.
+
+    Shapes: tails dtype[layers, rows, conv_columns − 1, conv_rows], the last inputs of the causal
+            convolution; states float32[layers, rows, value_heads, key_dim, value_dim].
+    """
+
+    def __init__(
+        self, config: DeltaConfig, rows: int, *, device: torch.device, dtype: torch.dtype
+    ) -> None:
+        c, layers = config, len(config.layers)
+        self.tails = torch.zeros(
+            (layers, rows, c.conv_columns - 1, c.conv_rows), device=device, dtype=dtype
+        )
+        self.states = torch.zeros(
+            (layers, rows, c.value_heads, c.key_dim, c.value_dim),
+            device=device,
+            dtype=torch.float32,
+        )
+        self.records: RoundRecords | None = None
+        self._found: list[LayerRecords] = []
+
+    @property
+    def row_bytes(self) -> int:
+        """Return the bytes of one row over all layers."""
+        return self.tails[:, 0].nbytes + self.states[:, 0].nbytes
+
+    def begin(self) -> None:
+        """Start a pass; records of an earlier one are dropped."""
+        self.records = None
+        self._found = []
+
+    def record(self, plan: RecurrentPlan, inputs: Tensor, delta: DeltaRecords) -> None:
+        """Keep what the next layer of a pass found; the last layer completes the records."""
+        tails = _tails(inputs, plan.counts, self.tails.shape[2])
+        kept = (None, None) if plan.is_whole else (inputs, delta)
+        self._found.append(LayerRecords(tails, delta.end, *kept))
+        if len(self._found) == len(self.tails):
+            self.records = RoundRecords(plan, tuple(self._found))
+
+    @torch.inference_mode()
+    def commit_all(self) -> None:
+        """Make all columns of the last pass permanent.
+
+        Raises: IntegrityError — there are no records.
+        """
+        plan, layers = self._take()
+        for layer, found in enumerate(layers):
+            self._write(layer, plan, found.tails, found.states)
+
+    @torch.inference_mode()
+    def commit(self, accepted: Sequence[int]) -> None:
+        """Make the first ``accepted[r]`` columns of every row of the last pass permanent.
+
+        Effects: a row with 0 keeps its state bit for bit.
+        Raises:  IntegrityError — there are no records, none that fold, or as many rows.
+        """
+        plan, layers = self._take()
+        if len(accepted) != len(plan.pool_rows):
+            raise IntegrityError(
+                f"records: {len(plan.pool_rows)} rows, {len(accepted)} prefixes to fold"
+            )
+        counts = torch.tensor(accepted).to(self.states.device)
+        for layer, found in enumerate(layers):
+            if found.inputs is None or found.delta is None:
+                raise IntegrityError("records: of a pass that is committed as a whole")
+            tails = _tails(found.inputs, counts, self.tails.shape[2])
+            old = self.states[layer].index_select(0, plan.pool_rows)
+            self._write(layer, plan, tails, fold(old, found.delta, counts))
+
+    def drop(self) -> None:
+        """Forget the last pass; every state is as before it."""
+        self.begin()
+
+    def reset(self, row: int) -> None:
+        """Set one row to the state before any token."""
+        self.tails[:, row].zero_()
+        self.states[:, row].zero_()
+
+    def save(self, row: int) -> SavedStates:
+        """Return host copies of one row."""
+        return SavedStates(
+            self.tails[:, row].to("cpu", copy=True), self.states[:, row].to("cpu", copy=True)
+        )
+
+    def restore(self, row: int, saved: SavedStates) -> None:
+        """Write a saved row back, to any row."""
+        self.tails[:, row].copy_(saved.tails)
+        self.states[:, row].copy_(saved.states)
+
+    def _take(self) -> RoundRecords:
+        records = self.records
+        if records is None:
+            raise IntegrityError("records: no pass to commit")
+        self.begin()
+        return records
+
+    def _write(self, layer: int, plan: RecurrentPlan, tails: Tensor, states: Tensor) -> None:
+        self.tails[layer].index_copy_(0, plan.pool_rows, tails)
+        self.states[layer].index_copy_(0, plan.pool_rows, states)
+
+
+def _tails(inputs: Tensor, counts: Tensor, columns: int) -> Tensor:
+    """Return the last inputs after the first ``counts`` columns of every row."""
+    places = counts[:, None] + torch.arange(columns, device=counts.device)
+    return inputs.gather(1, places[..., None].expand(-1, -1, inputs.shape[-1]))
