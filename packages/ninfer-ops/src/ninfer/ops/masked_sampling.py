@@ -30,7 +30,8 @@ def masked_sampling(
              min_p, and as soon as the mass kept reaches top_p * (mass of C); the best stays. The
              token is the first whose cumulative weight exceeds u * (kept mass), where u is
              RngKey(seed, position, purpose).uniform(). T <= 0 takes the best and uses no u.
-    Shapes:  logits bf16|f16|f32[B, V], row stride may exceed V; batch B records; masks
+    Shapes:  logits bf16|f16|f32[B, V], row stride may exceed V (the CUDA library takes up to 4,096
+             rows and 2**21 tokens); batch B records; masks
              int32[B, W], read only in rows whose record says constrained; counts int32[rows, V],
              read only for rows whose record says penalised; None where no row needs them.
     Effects: ``out`` is written, or new tensors are; ``workspace`` is scratch memory of

@@ -39,7 +39,8 @@ def speculative_acceptance(
              p_A - q_A (one-hot: p_A without d_A) with u(old + A + 1, CORRECTION); a residual
              without mass gives the first candidate. Otherwise the bonus is drawn from p_A with
              u(old + A + 1, BONUS). T <= 0: p_i is one-hot at the best allowed token.
-    Shapes:  logits bf16|f16|f32[B, P, V], V contiguous; batch B records, whose purpose is not
+    Shapes:  logits bf16|f16|f32[B, P, V], V contiguous (the CUDA library takes up to 4,096 columns
+             of 2**21 tokens, and K up to 63); batch B records, whose purpose is not
              used; drafts int64[B, K], K = P - 1; extents int32[B] in [0, K]; proposal [B, K, Q];
              masks int32[B, P, W]; counts int32[rows, V] as for ``masked_sampling``.
     Effects: ``out`` and ``workspace`` (of B * P columns) as for ``masked_sampling``. Columns
