@@ -146,6 +146,7 @@ def test_an_integrity_error_fails_every_request_clearly(error: IntegrityError) -
     engine.close()
     assert worker_threads() == []
     assert engine.stats().outcomes["failed"] == 3
+    assert engine.stats().requests_running == engine.stats().requests_waiting == 0
     assert engine.stats().requests_outstanding == 0
 
 

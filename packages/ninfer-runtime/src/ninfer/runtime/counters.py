@@ -112,6 +112,11 @@ class Counters:
         with self._lock:
             self.live.outcomes[Outcome.REJECTED.value] += 1
 
+    def nobody_left(self) -> None:
+        """Clear the gauges of an engine that ended."""
+        for name in ("running", "waiting", "paused", "prefilling", "decode_ready", "replaying"):
+            setattr(self.live, f"requests_{name}", 0)
+
     def unit(self, cost: UnitCost) -> None:
         """Count one unit of work."""
         live = self.live

@@ -168,6 +168,7 @@ class Worker:
             self._settlement.stopped(request)
         for request in self._waiting.drain():
             self._settlement.stopped(request)
+        self._counters.nobody_left()
         self._inbox.move_to(EngineState.CLOSED)
         return False
 
@@ -178,3 +179,4 @@ class Worker:
             self._settlement.arrived(request)
         for request in list(self._settlement.live.values()):
             self._settlement.poisoned(request, error, is_member=id(request) in guilty)
+        self._counters.nobody_left()
