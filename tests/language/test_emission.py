@@ -201,11 +201,12 @@ def test_every_character_of_the_first_planes_is_spelled_exactly():
         assert taken == [[character], double[:1], [character], double], ascii(character)
 
 
-def test_no_class_lets_the_bytes_of_surrogates_through():
+def test_no_class_lets_bytes_through_that_are_no_text():
     vocabulary = byte_vocabulary()
     everything = ~CharacterSet()
     for body in (
-        Characters(everything),
+        repetition(Characters(everything), 1, 3),
+        repetition(Characters(everything), 1, None),
         repetition(Characters(everything - CharacterSet.from_text('"')), 1, 50),
         concatenation(
             repetition(Characters(everything - CharacterSet.from_text('"')), 1, 50), Literal('"')
@@ -213,10 +214,11 @@ def test_no_class_lets_the_bytes_of_surrogates_through():
         regex_grammar("[^a]*b?").entry,
     ):
         exploration = Exploration(Grammar(body), vocabulary)
-        for broken in ("\ud800", "\udbff", "\udc00", "\udfff"):
-            encoded = broken.encode("utf-8", "surrogatepass")
-            assert not exploration.takes(encoded)
-        assert exploration.takes("\ud7ff".encode())
+        surrogates = "\ud800 \udbff \udc00 \udfff".encode("utf-8", "surrogatepass").split()
+        overlong = [b"\xc0\x80", b"\xc1\xbf", b"\xe0\x80\x80", b"\xe0\x9f\xbf", b"\xf0\x8f\xbf\xbf"]
+        beyond = [b"\xf4\x90\x80\x80", b"\xf5\x80\x80\x80", b"\x80", b"\xff"]
+        assert [b for b in surrogates + overlong + beyond if exploration.takes(b)] == []
+        assert exploration.takes("\ud7ff\ue000\U0010ffff".encode())
 
 
 def test_finite_sets_never_become_flat_alternatives():
