@@ -1,0 +1,96 @@
+"""From a folder to a drafter that fits a model in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ninfer.contract import ModelError, SpeculativeBackend
+from ninfer.runtime.loading.checkpoint import Checkpoint
+from ninfer.runtime.loading.embedded import embedded_model_path
+from ninfer.runtime.loading.load import LoadedModel
+from ninfer.runtime.models.drafters import Drafter
+from ninfer.runtime.models.drafters.config import drafter_config
+from ninfer.runtime.models.drafters.mtp import MtpDrafter
+from ninfer.runtime.models.weights import WeightReader
+
+SHIPPED_PACKAGE = "ninfer_demo_drafters"
+"""The distribution with drafters for the embedded model, one folder per backend."""
+
+
+def load_drafter(
+    model: LoadedModel, backend: SpeculativeBackend, folder: Path | None = None
+) -> Drafter:
+    """Load a drafter for a model: from a folder, out of its own checkpoint, or the shipped one.
+
+    Raises: ModelError — there is none, it is of another backend, or its files do not fit the model.
+    """
+    own = None if folder is not None else _own_mtp(model, backend)
+    if own is not None:
+        return own
+    place = _shipped_folder(model, backend) if folder is None else folder
+    if not place.is_dir():
+        raise ModelError(f"{place}: is not a folder")
+    checkpoint = Checkpoint(place)
+    file = str(place / "config.json")
+    target = model.decoder
+    config = drafter_config(checkpoint.config, file, target.config)
+    if config.backend is not backend:
+        raise ModelError(f"{file}: drafter: {config.backend.value!r}, not {backend.value!r}")
+    reader = WeightReader(_Dequantised(checkpoint), config.layers, target.device, target.dtype)
+    return MtpDrafter(config.layers, reader, target, model.facts.token_domain)
+
+
+def _own_mtp(model: LoadedModel, backend: SpeculativeBackend) -> Drafter | None:
+    """Return the drafter that lies in the model's own checkpoint, if it is asked for and there."""
+    if backend is not SpeculativeBackend.MTP or not model.path.is_dir():
+        return None
+    checkpoint = Checkpoint(model.path)
+    if not checkpoint.has("mtp.fc.weight"):
+        return None
+    target = model.decoder
+    config = replace(target.config, layers=1, delta=None)
+    reader = WeightReader(checkpoint, config, target.device, target.dtype)
+    return MtpDrafter(config, reader, target, model.facts.token_domain)
+
+
+def _shipped_folder(model: LoadedModel, backend: SpeculativeBackend) -> Path:
+    """Return the folder of the shipped drafter.
+
+    Raises: ModelError — the model is not the embedded one, or nothing is shipped for the backend.
+    """
+    wanted = f"speculative: {backend.value}"
+    if model.path != embedded_model_path():
+        raise ModelError(f"{wanted}: {model.path} has no such drafter; name a drafter's folder")
+    spec = find_spec(SHIPPED_PACKAGE)
+    for root in (spec.submodule_search_locations or ()) if spec is not None else ():
+        folder = Path(root) / backend.value
+        if folder.is_dir():
+            return folder
+    raise ModelError(f"{wanted}: {SHIPPED_PACKAGE} is not installed with such a drafter")
+
+
+class _Dequantised:
+    """Implements: TensorSource; ``NAME`` in int8 is scaled row by row by ``NAME.scale``."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self._checkpoint = checkpoint
+
+    def has(self, name: str) -> bool:
+        return self._checkpoint.has(name)
+
+    def fail(self, name: str, fact: str) -> ModelError:
+        return self._checkpoint.fail(name, fact)
+
+    def tensor(self, name: str) -> Tensor:
+        stored = self._checkpoint.tensor(name)
+        if stored.dtype != torch.int8:
+            return stored
+        scale = self._checkpoint.tensor(name + ".scale").float().flatten()
+        if len(scale) != len(stored):
+            raise self.fail(name + ".scale", f"{len(scale)} numbers for {len(stored)} rows")
+        return stored.float() * scale.view(-1, *[1] * (stored.dim() - 1))
