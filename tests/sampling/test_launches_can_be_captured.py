@@ -44,7 +44,7 @@ def test_sampling_replays_with_new_inputs_at_the_same_addresses():
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         launch()
-    assert torch.cuda.memory_allocated() == before
+    assert torch.cuda.memory_allocated() <= before
     for position in range(5):
         logits.normal_()
         batch.records.copy_(rows_at(position, rows).records)

@@ -201,6 +201,7 @@ __device__ inline bool lower_bound(Selection& shared, int limit) {
 template <typename T>
 __device__ int select(Selection& shared, const Column<T>& column, const Plan& plan,
                       const uint32_t* maxima, int limit, RowStatus* status) {
+  limit = max(1, min(limit, kTopKLimit));
   uint32_t held[kHeld];
 #pragma unroll
   for (int i = 0; i < kHeld; ++i) {
