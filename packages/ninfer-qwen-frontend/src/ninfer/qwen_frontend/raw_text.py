@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ninfer.qwen_frontend.stage_grammar import first_occurrence, without
+from ninfer.qwen_frontend.closed_values import closed_values
+from ninfer.qwen_frontend.stage_grammar import first_occurrence
 from ninfer.qwen_frontend.tool_values import VALUE_CLOSING, is_representable
 from ninfer.text.automata.characters import CharacterSet
-from ninfer.text.automata.dfa import Dfa
-from ninfer.text.automata.operations import intersection
 from ninfer.text.automata.words import word_automaton
 from ninfer.text.grammar import (
     Automaton,
@@ -65,15 +64,11 @@ def _term(term: Term, automata: StringAutomata) -> Node:
     if term == ANY_TERM:
         return ANY_TEXT
     if not term.is_plain:
-        return _closed(Automaton(_without_closing(automata.term(term))))
+        return Automaton(closed_values(automata.term(term), VALUE_CLOSING))
     if term.most is not None:
         return _closed(repetition(_ANY_BUT_BREAK, term.least, term.most))
     # A text of one line holds no closing, so any text may follow the characters that are counted.
     return concatenation(repetition(_ANY_BUT_BREAK, term.least, term.least), ANY_TEXT)
-
-
-def _without_closing(values: Dfa) -> Dfa:
-    return intersection(values, without(VALUE_CLOSING))
 
 
 def _closed(values: Node) -> Node:
