@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ninfer.contract import EngineOptions
+from ninfer.contract import EngineOptions, SpeculativeBackend
 from ninfer.runtime.engine import Engine
 from ninfer.runtime.masks import lookahead_native
 from ninfer.runtime.request_log import RequestLog
@@ -26,6 +26,7 @@ def open_engine(
     options: EngineOptions | None = None,
     *,
     device: str | None = None,
+    drafter_path: str | Path | None = None,
     chat_template: str | None = None,
     warm_up: bool = True,
     progress: Progress | None = None,
@@ -34,16 +35,18 @@ def open_engine(
     """Load a model and start an engine over it; without a path the embedded model.
 
     ``device`` None takes CUDA where there is one. ``chat_template`` replaces the checkpoint's.
+    A drafter is loaded when ``options.speculative`` asks for one: from ``drafter_path``, else the
+    model's own or the one shipped for the embedded model.
     Effects: the interpreter's thread switch interval becomes at most SWITCH_SECONDS.
-    Raises: ModelError — the files cannot be found, read or served; ValueError — an option is out
-            of its range or the capacities do not fit each other.
+    Raises:  ModelError — the files cannot be found, read or served, or there is no such drafter;
+             UnsupportedOption — the options do not fit the model.
     """
     # Imported here: torch takes seconds, and a caller that only reads types must not pay.
     import torch
 
     from ninfer.qwen_frontend import find_reasoning_markers
     from ninfer.qwen_frontend.frontend import Frontend
-    from ninfer.runtime.loading import load_model
+    from ninfer.runtime.loading import load_drafter, load_model
     from ninfer.runtime.program import TorchProgram
 
     sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))
@@ -61,5 +64,9 @@ def open_engine(
     frontend = Frontend(facts, cache_bytes=chosen.grammar_cache_bytes)
     if warm_up:
         frontend.warm_up()
-    program = TorchProgram(model, chosen)
+    drafter = None
+    if chosen.speculative is not SpeculativeBackend.NONE:
+        folder = None if drafter_path is None else Path(drafter_path)
+        drafter = load_drafter(model, chosen.speculative, folder)
+    program = TorchProgram(model, chosen, drafter)
     return Engine(program, frontend, chosen, lookahead=lookahead_native, log=log)
