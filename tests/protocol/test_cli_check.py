@@ -106,6 +106,16 @@ def test_a_grammar_error_has_line_and_column(check, tmp_path):
     assert err.startswith(f"error: --grammar-file {grammar}: line 2, column 3: ")
 
 
+def test_token_terminals_are_left_to_a_model(check, tmp_path):
+    grammar = tmp_path / "tokens.gbnf"
+    grammar.write_text('root ::= "Token(3)" [Token(] # Token(4)\n  | ExcludeToken (5)\n')
+    status, _, err = check("--grammar-file", str(grammar))
+    assert status == 2
+    assert err.startswith(f"error: --grammar-file {grammar}: line 2, column 5: ExcludeToken names")
+    grammar.write_text('root ::= "Token(3)" [Token(] # Token(4)\n')
+    assert check("--grammar-file", str(grammar))[0] == 0
+
+
 def test_an_unsatisfiable_schema_is_refused(check, tmp_path):
     schema = tmp_path / "schema.json"
     schema.write_text('{"type":"string","minLength":3,"maxLength":2}')

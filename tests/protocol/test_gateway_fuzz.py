@@ -12,7 +12,7 @@ from ninfer.contract import EngineOptions
 from support.answering import scripted_engine
 from support.serving import MODEL_ID, serving
 
-SCALE = 400 if os.environ.get("NINFER_SLOW") else 8
+SCALE = 400 if os.environ.get("NINFER_SLOW") else 5
 DECLARED = {200, 400, 404, 413, 429, 503, 504, 529}
 PATHS = ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens")
 NAMES = (

@@ -15,7 +15,7 @@ from support.answering import scripted_engine
 from support.serving import MODEL_ID, serving
 
 CLIENTS = 64 if os.environ.get("NINFER_SLOW") else 24
-REQUESTS = 1000 if os.environ.get("NINFER_SLOW") else 150
+REQUESTS = 1000 if os.environ.get("NINFER_SLOW") else 100
 LEAVING = 0.3
 SCRIPT = "The answer is long enough to be left in the middle."
 

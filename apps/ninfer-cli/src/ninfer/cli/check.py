@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+import re
 import sys
 from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
@@ -13,7 +14,13 @@ from ninfer.cli import constraint_flags as flags
 from ninfer.cli.answer import print_json
 from ninfer.cli.failure import InputError
 from ninfer.cli.services import Invocation
-from ninfer.contract import ConstraintKind, OutputConstraint
+from ninfer.contract import ConstraintKind, OutputConstraint, TextPosition, UnsupportedOption
+
+_TOKEN_TERMINAL = re.compile(
+    r"""(?>"(?:[^"\\\n]|\\.)*"|\[(?:[^\]\\\n]|\\.)*\]|\#[^\n]*|[^"\[\#])*?"""
+    r"""\b((?:Exclude)?Token)(?=\s*\()"""
+)
+"""The first token terminal of a GBNF text, outside literals, classes and comments."""
 
 _VISITS = 1500
 _COUNTED_ANSWERS = 1000
@@ -64,6 +71,7 @@ def allowance_of(constraint: OutputConstraint) -> Allowance:
     from ninfer.text.compiler import ConstraintCompiler
 
     compiler = ConstraintCompiler(BYTE_VOCABULARY)
+    _refuse_token_terminals(constraint)
     compiled = compiler.compile(constraint)
     found = explore(lambda: compiler.matcher(compiled), visits=_VISITS, limit=_COUNTED_ANSWERS)
     count = len(found.answers) if found.exhausted else None
@@ -77,6 +85,15 @@ def allowance_of(constraint: OutputConstraint) -> Allowance:
         compiled_bytes=compiled.grammar.memory_bytes,
         prepare_seconds=compiled.prepare_seconds,
     )
+
+
+def _refuse_token_terminals(constraint: OutputConstraint) -> None:
+    # Judged over bytes their ids would mean something else, and no one would notice.
+    found = _TOKEN_TERMINAL.match(constraint.source)
+    if constraint.kind is ConstraintKind.GRAMMAR and found:
+        fact = f"{found[1]} names ids of a model; check has none, run judges it"
+        location = TextPosition.of_offset(constraint.source, found.start(1))
+        raise UnsupportedOption(fact, location=location)
 
 
 def _lines(allowance: Allowance) -> Iterator[str]:

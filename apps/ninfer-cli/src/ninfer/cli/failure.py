@@ -113,7 +113,8 @@ def _place(error: RequestError, constraint_flag: str | None) -> str:
             return str(OptionPath(constraint_flag, location.index))
         return str(OptionPath(_flag(location.name, constraint_flag), location.index))
     place = "" if location is None else str(location)
-    if isinstance(error, _CONSTRAINT_ERRORS) and constraint_flag:
+    is_about_constraint = isinstance(error, _CONSTRAINT_ERRORS) or location is not None
+    if is_about_constraint and constraint_flag and error.origin.tool is None:
         return f"{constraint_flag}: {place}" if place else constraint_flag
     return place
 

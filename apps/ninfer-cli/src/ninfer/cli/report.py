@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
-from ninfer.contract import ConstraintReport, GenerationResult
+from ninfer.contract import ConstraintReport, GenerationResult, SpeculativeReport
 
 
 def report_lines(result: GenerationResult) -> Iterator[str]:
@@ -28,6 +28,8 @@ def report_lines(result: GenerationResult) -> Iterator[str]:
         f"prefill {timings.prefill:.3f}, decode {timings.decode:.3f}, total {timings.total:.3f}"
     )
     yield f"speed: {result.tokens_per_second:.1f} tokens/s"
+    if result.speculative.enabled:
+        yield _speculation_line(result.speculative)
 
 
 def result_record(result: GenerationResult) -> dict[str, Any]:
@@ -58,6 +60,15 @@ def _constraint_line(report: ConstraintReport) -> str:
     return (
         f"constraint: {report.branch.value}, {complete}, {terminated}, cache {report.cache.value}, "
         f"{report.mask_positions} mask positions, {report.mask_seconds * 1e3:.1f} ms of masks"
+    )
+
+
+def _speculation_line(report: SpeculativeReport) -> str:
+    places = ", ".join(str(count) for count in report.accepted_per_position)
+    return (
+        f"speculation: {report.backend}, {report.rounds} rounds, {report.accepted_tokens} of "
+        f"{report.drafted_tokens} drafts accepted ({places or 'none'} by place), "
+        f"{report.fallback_steps} steps without drafts"
     )
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ninfer.cli import constraint_flags as flags
+from ninfer.cli import speculation
 from ninfer.cli.answer import publish
 from ninfer.cli.conversation import read_conversation
 from ninfer.cli.failure import InputError
@@ -24,6 +25,7 @@ from ninfer.contract import (
     RequestOptions,
     Role,
     SamplingOverrides,
+    SpeculativeBackend,
     StopPolicy,
     StopString,
     ThinkingOptions,
@@ -74,6 +76,9 @@ def run(
         typer.Option(min=1, help="Tokens of key-value memory.", show_default=False),
     ] = None,
     prefill_chunk: Annotated[int, typer.Option(min=1, help="Prompt tokens at once.")] = 1024,
+    spec: speculation.Spec = SpeculativeBackend.NONE,
+    draft_tokens: speculation.DraftTokens = None,
+    draft_model: speculation.DraftModel = None,
     grammar_file: flags.GrammarFile = None,
     json_schema_file: flags.JsonSchemaFile = None,
     json_object: flags.JsonObject = False,
@@ -177,10 +182,18 @@ def run(
         phase_timings=True,
     )
     template = flags.read_text("--chat-template", chat_template) if chat_template else None
+    engine_options = EngineOptions(
+        max_context=max_context,
+        kv_tokens=kv_capacity,
+        prefill_chunk=prefill_chunk,
+        speculative=spec,
+        draft_tokens=speculation.draft_count(spec, draft_tokens, draft_model),
+    )
     opened = invocation.services.open_engine(
         model,
-        EngineOptions(max_context=max_context, kv_tokens=kv_capacity, prefill_chunk=prefill_chunk),
+        engine_options,
         device=device,
+        drafter_path=draft_model,
         chat_template=template,
         warm_up=False,
     )

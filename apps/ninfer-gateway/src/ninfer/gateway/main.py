@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ninfer.contract import EngineOptions, ModelError
+from ninfer.contract import EngineOptions, ModelError, SpeculativeBackend
 from ninfer.gateway.opening import OpenEngine, open_quietly
 from ninfer.gateway.options import ServerOptions
 
@@ -49,7 +49,14 @@ def _serve(flags: argparse.Namespace, open_engine: OpenEngine) -> None:
         except OSError as error:
             raise FlagError(f"--request-log-jsonl {error.filename}: {error.strerror}") from None
         log.server_start(server.public_facts())
-    opened = open_engine(flags.model, options, device=flags.device, chat_template=template, log=log)
+    opened = open_engine(
+        flags.model,
+        options,
+        device=flags.device,
+        drafter_path=flags.draft_model,
+        chat_template=template,
+        log=log,
+    )
     with opened as engine:
         try:
             asyncio.run(serve_until_signalled(engine, server))
@@ -79,6 +86,10 @@ def parser() -> argparse.ArgumentParser:
     add("--max-context", type=int, default=8192, help="tokens of prompt and answer")
     add("--kv-capacity", type=int, help="tokens of all requests; without it every row's context")
     add("--prefill-chunk", type=int, default=engine.prefill_chunk, help="prompt tokens at once")
+    backends = [backend.value for backend in SpeculativeBackend]
+    add("--spec", choices=backends, default="none", help="which drafter proposes tokens")
+    add("--draft-tokens", type=int, help="drafts per round, 1 to 15; without it 3 for mtp, else 7")
+    add("--draft-model", type=Path, help="drafter's folder; without it the model's or shipped one")
     add("--max-concurrency", type=int, default=4, help="requests at once, 1 to 8")
     add("--max-pending-requests", type=int, default=engine.max_pending_requests, help="that wait")
     add("--pending-timeout-ms", type=int, default=engine.pending_timeout_ms, help="longest wait")
@@ -94,8 +105,11 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _engine_options(flags: argparse.Namespace) -> EngineOptions:
+    backend = SpeculativeBackend(flags.spec)
     try:
         return EngineOptions(
+            speculative=backend,
+            draft_tokens=_draft_tokens(flags, backend),
             max_context=flags.max_context,
             kv_tokens=flags.kv_capacity,
             prefill_chunk=flags.prefill_chunk,
@@ -108,6 +122,17 @@ def _engine_options(flags: argparse.Namespace) -> EngineOptions:
         name, _, fact = str(error).partition(": ")
         flag = {"kv_tokens": "kv-capacity"}.get(name, name.replace("_", "-"))
         raise FlagError(f"--{flag}: {fact}") from None
+
+
+def _draft_tokens(flags: argparse.Namespace, backend: SpeculativeBackend) -> int:
+    for name in ("draft_tokens", "draft_model"):
+        if backend is SpeculativeBackend.NONE and getattr(flags, name) is not None:
+            raise FlagError(f"--{name.replace('_', '-')}: needs --spec mtp, dflash or dflash2")
+    if flags.draft_tokens is None:
+        return backend.default_draft_tokens
+    if flags.draft_tokens < 1:
+        raise FlagError(f"--draft-tokens: {flags.draft_tokens} is less than 1")
+    return int(flags.draft_tokens)
 
 
 def _server_options(flags: argparse.Namespace) -> ServerOptions:

@@ -21,6 +21,8 @@ class OpenEngine(Protocol):
         options: EngineOptions,
         *,
         device: str | None = None,
+        drafter_path: Path | None = None,
+        drafter_path: Path | None = None,
         chat_template: str | None = None,
         warm_up: bool = True,
         log: RequestLog | None = None,
@@ -37,6 +39,7 @@ def open_quietly(
     options: EngineOptions,
     *,
     device: str | None = None,
+    drafter_path: Path | None = None,
     chat_template: str | None = None,
     warm_up: bool = True,
     log: RequestLog | None = None,
@@ -45,6 +48,12 @@ def open_quietly(
     from ninfer.runtime import open_engine
 
     engine = open_engine(
-        model, options, device=device, chat_template=chat_template, warm_up=warm_up, log=log
+        model,
+        options,
+        device=device,
+        drafter_path=drafter_path,
+        chat_template=chat_template,
+        warm_up=warm_up,
+        log=log,
     )
     return closing(engine)
