@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ninfer.contract import InvalidRegex, TextOffset
 from ninfer.text.automata.subset import compile_expression
+from ninfer.text.emitter import emit
 from ninfer.text.regex import pattern_automaton, regex_grammar, whole_expression
+from support.languages import Exploration
+from support.vocabularies import byte_vocabulary
 
 REFUSED = {
     # expression: offset, a word of the fact
@@ -152,3 +157,48 @@ def test_no_class_admits_a_surrogate():
         dfa = compile_expression(whole_expression(expression))
         assert dfa.step(0, 0xD7FF) is not None
         assert [c for c in (0xD800, 0xDBFF, 0xDC00, 0xDFFF) if dfa.step(0, c) is not None] == []
+
+
+LARGE = {
+    # expression: words, other texts
+    "[ab]*a[ab]{13}": (["a" * 14, "bba" + "ab" * 6 + "b"], ["b" * 20, "a" * 13, "a" * 13 + "c"]),
+    "[ab]*a[ab]{20}": (["b" * 9 + "a" + "ab" * 10], ["b" * 40, "a" * 20]),
+    "[a-z]{1,8192}": (["q", "q" * 8192], ["", "q" * 8193, "Q"]),
+    "[a-z]{2000,4000}": (["q" * 2000, "q" * 4000], ["q" * 1999, "q" * 4001]),
+    "[a-z]{1,5000}-[0-9]{1,5000}": (["a-1", "a" * 5000 + "-" + "1" * 5000], ["a" * 5001 + "-1"]),
+    "(ab|cd){1,6000}": (["abcd" * 3000], ["", "abc", "abcd" * 3000 + "ab"]),
+    ".{0,8192}": (["", "é" * 8192], ["é" * 8193, "\n"]),
+}
+
+
+@pytest.mark.parametrize("expression", LARGE)
+def test_large_expressions_keep_their_meaning(expression):
+    exploration = Exploration(regex_grammar(expression), byte_vocabulary())
+    matching, others = LARGE[expression]
+    assert [len(text) for text in matching if not exploration.accepts(text)] == []
+    assert [len(text) for text in others if exploration.accepts(text)] == []
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "(a{1,200}){1,200}",
+        "(.{0,100}){0,600}",
+        "(a{0,100}b{0,100}){0,100}",
+        "(.{0,200}x){0,200}",
+        "(((((.?){0,9}){0,9}){0,9}){0,9}){0,9}",
+        "(.*a.{200}){100}",
+        "|".join("a" * n + "b?" * (n % 7) for n in range(200)),
+        "|".join(f"[^{chr(0x4E00 + n)}]" for n in range(6_000)),
+        "(?:" * 99 + "a" + "|b)*" * 99,
+        "[" + "".join(map(chr, range(0x4E00, 0x7000, 2))) + "]{0,50}",
+    ],
+    ids=lambda e: e[:24],
+)
+def test_no_expression_takes_long_to_check(expression):
+    start = time.process_time()
+    try:
+        emit(regex_grammar(expression))
+    except InvalidRegex as refusal:
+        assert "more than" in refusal.fact  # noqa: PT017
+    assert time.process_time() - start < 4

@@ -13,11 +13,11 @@ from ninfer.text.automata.dfa import Dfa
 from ninfer.text.emitter.pattern import (
     DEPTH_LIMIT,
     EMPTY_WORD,
+    Labels,
     Pattern,
     either,
     sequence,
     starred,
-    state_labels,
     text_budget,
     whole,
 )
@@ -53,8 +53,9 @@ class _Elimination:
         self._states = {s: _State() for s in range(-2, dfa.state_count)}
         self._characters = 0
         self._put(_BEFORE, 0, EMPTY_WORD)
+        labels = Labels(dfa)
         for state in range(dfa.state_count):
-            for target, label in state_labels(dfa, state).items():
+            for target, label in labels.of(state).items():
                 self._put(state, target, label)
             if dfa.accepting[state]:
                 self._put(state, _AFTER, EMPTY_WORD)

@@ -87,12 +87,25 @@ def whole(item: Pattern) -> str:
     return _part(item) if item.optional and item.text else item.text
 
 
-def state_labels(dfa: Dfa, state: int) -> dict[int, Pattern]:
-    """Return what leads from a state to each of its targets."""
-    ranges: dict[int, list[tuple[int, int]]] = {}
-    for low, high, target in dfa.edges[state]:
-        ranges.setdefault(target, []).append((low, high))
-    return {target: characters_pattern(CharacterSet.of(r)) for target, r in ranges.items()}
+class Labels:
+    """What leads from each state of an automaton to its targets; equal steps are spelled once."""
+
+    def __init__(self, dfa: Dfa) -> None:
+        self._edges = dfa.edges
+        self._spelled: dict[tuple[tuple[int, int], ...], Pattern] = {}
+
+    def of(self, state: int) -> dict[int, Pattern]:
+        """Return the pattern to each target of a state."""
+        ranges: dict[int, tuple[tuple[int, int], ...]] = {}
+        for low, high, target in self._edges[state]:
+            ranges[target] = (*ranges.get(target, ()), (low, high))
+        return {target: self._pattern(steps) for target, steps in ranges.items()}
+
+    def _pattern(self, steps: tuple[tuple[int, int], ...]) -> Pattern:
+        found = self._spelled.get(steps)
+        if found is None:
+            found = self._spelled[steps] = characters_pattern(CharacterSet.of(steps))
+        return found
 
 
 def text_budget(dfa: Dfa) -> int:

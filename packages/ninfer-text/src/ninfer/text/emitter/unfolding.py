@@ -10,10 +10,10 @@ from ninfer.text.automata.facts import topological
 from ninfer.text.emitter.pattern import (
     DEPTH_LIMIT,
     EMPTY_WORD,
+    Labels,
     Pattern,
     either,
     sequence,
-    state_labels,
     text_budget,
     whole,
 )
@@ -25,7 +25,8 @@ def unfolded(dfa: Dfa) -> str | None:
     if order is None:
         return None
     order.reverse()
-    labels = [state_labels(dfa, state) for state in range(dfa.state_count)]
+    spelled = Labels(dfa)
+    labels = [spelled.of(state) for state in range(dfa.state_count)]
     if not _stays_short(dfa, order, labels):
         return None
     patterns: dict[int, Pattern] = {}

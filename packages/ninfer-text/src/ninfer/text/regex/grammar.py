@@ -2,29 +2,91 @@
 
 from __future__ import annotations
 
+from ninfer.text.automata.dfa import Dfa
+from ninfer.text.automata.expression import Either, Expression, One, Repeat, Then
 from ninfer.text.automata.limits import AutomatonLimit
 from ninfer.text.automata.nfa import Nfa
 from ninfer.text.automata.subset import determinise
-from ninfer.text.grammar import Automaton, Grammar
+from ninfer.text.grammar import (
+    Automaton,
+    Characters,
+    Grammar,
+    Node,
+    alternation,
+    concatenation,
+    repetition,
+)
 from ninfer.text.nondeterministic import nondeterministic_grammar
 from ninfer.text.regex.language import whole_expression
 from ninfer.text.regex.reader import refuse
 
-DETERMINISTIC_LIMIT = 16_384
-"""States up to which an expression is determinised; beyond, the core follows several states."""
+DETERMINISTIC_LIMIT = 4_096
+"""States up to which an expression is determinised: a matcher remembers three bytes a state for
+every place it has been at."""
+SMALL = 1_024
+"""States up to which a deterministic form is taken even where a shorter one exists."""
+
+_SHORT = 128
+_MANY_COPIES = 16
 
 
 def regex_grammar(text: str) -> Grammar:
     """Return the grammar of the texts that match an expression from end to end.
 
-    Raises: InvalidRegex — syntax, or the written-out expression passes a stated limit.
+    Math:   one deterministic machine; where that is large, rules that follow several states at
+            once; where those are many, the expression as it is written, with its counts.
+    Raises: InvalidRegex — syntax, or none of the forms keeps the stated limits.
     """
     expression = whole_expression(text)
     try:
         nfa = Nfa.of(expression)
-        try:
-            return Grammar(Automaton(determinise(nfa, DETERMINISTIC_LIMIT)))
-        except AutomatonLimit:
-            return nondeterministic_grammar(nfa)
+        dfa = _determinised(nfa)
+        if dfa is not None and dfa.state_count <= SMALL:
+            return Grammar(Automaton(dfa))
+        if dfa is not None:
+            return _short(nfa) or Grammar(Automaton(dfa))
+        if _nested_counts(expression) <= 1:
+            return _short(nfa) or Grammar(_as_written(expression))
+        return nondeterministic_grammar(nfa)
     except AutomatonLimit as limit:
         raise refuse(0, f"the expression needs {limit}") from limit
+
+
+def _determinised(nfa: Nfa) -> Dfa | None:
+    try:
+        return determinise(nfa, DETERMINISTIC_LIMIT)
+    except AutomatonLimit:
+        return None
+
+
+def _short(nfa: Nfa) -> Grammar | None:
+    try:
+        return nondeterministic_grammar(nfa, _SHORT)
+    except AutomatonLimit:
+        return None
+
+
+def _nested_counts(expression: Expression) -> int:
+    """Return how deep repetitions of many copies stand in one another.
+
+    Two levels would have the core follow the product of their counts at once.
+    """
+    match expression:
+        case One():
+            return 0
+        case Then(parts) | Either(parts):
+            return max(map(_nested_counts, parts), default=0)
+        case Repeat(item, _, high):
+            return _nested_counts(item) + (high is None or high > _MANY_COPIES)
+
+
+def _as_written(expression: Expression) -> Node:
+    match expression:
+        case One(members):
+            return Characters(members)
+        case Then(parts):
+            return concatenation(*map(_as_written, parts))
+        case Either(parts):
+            return alternation(*map(_as_written, parts))
+        case Repeat(item, low, high):
+            return repetition(_as_written(item), low, high)
