@@ -130,7 +130,7 @@ def test_the_same_seed_gives_the_same_answer(ninfer):
         (["--greedy", "--temperature", "1"], "error: --greedy and --temperature: exclude"),
         (["--choice", "a", "--stop", "b"], "error: --choice and --stop: "),
         (["--max-context", "0"], "error: --max-context: "),
-        (["--spec", "mtp"], "error: No such option: --spec"),
+        (["--speculate", "mtp"], "error: No such option: --speculate"),
         (["--reasoning-effort", "high"], "error: --reasoning-effort: "),
         (["--messages", "x.json"], "error: --prompt and --messages: exactly one is required"),
         (["--stop", ""], "error: --stop[0]: an empty text"),
@@ -258,3 +258,12 @@ def test_a_failing_engine_exits_1(ninfer):
     assert outcome.status == 1
     assert outcome.out == b"P"
     assert outcome.err.startswith("\nerror: the engine stopped")
+
+
+@pytest.mark.parametrize(
+    "flags", [["--draft-tokens", "3"], ["--draft-model", "somewhere"], ["--spec", "guess"]]
+)
+def test_drafting_flags_that_mean_nothing_are_refused(ninfer, flags):
+    outcome = ninfer("run", "--prompt", "Hi", *flags)
+    assert outcome.status == 2
+    assert flags[0] in outcome.err

@@ -22,7 +22,6 @@ class OpenEngine(Protocol):
         *,
         device: str | None = None,
         drafter_path: Path | None = None,
-        drafter_path: Path | None = None,
         chat_template: str | None = None,
         warm_up: bool = True,
         log: RequestLog | None = None,

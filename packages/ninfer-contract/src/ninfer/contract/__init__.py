@@ -92,6 +92,7 @@ from ninfer.contract.prompt import (
     TokenPrompt,
 )
 from ninfer.contract.request import (
+    MOST_DRAFTS,
     EngineOptions,
     ExecutionOptions,
     OutputOptions,
@@ -198,6 +199,7 @@ __all__ = [
     "TokenClass",
     "TokenVocabulary",
     # mask
+    "MOST_DRAFTS",
     "DRAFT_LIMIT",
     "Lookahead",
     "MaskProvider",

@@ -71,6 +71,10 @@ class RequestOptions:
     phase_timings: bool = False
 
 
+MOST_DRAFTS = 15
+"""Drafts of one row and round at most."""
+
+
 class SpeculativeBackend(Enum):
     """How drafts are proposed."""
 
@@ -78,6 +82,11 @@ class SpeculativeBackend(Enum):
     MTP = "mtp"
     DFLASH = "dflash"
     DFLASH2 = "dflash2"
+
+    @property
+    def default_draft_tokens(self) -> int:
+        """Return the drafts per round where nobody says how many."""
+        return {"none": 0, "mtp": 3}.get(self.value, 7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +115,8 @@ class EngineOptions:
             raise ValueError(f"max_concurrency: {self.max_concurrency} is not in 1..8")
         if self.max_pending_requests < 0:
             raise ValueError(f"max_pending_requests: {self.max_pending_requests} is negative")
+        if not 0 <= self.draft_tokens <= MOST_DRAFTS:
+            raise ValueError(f"draft_tokens: {self.draft_tokens} is not in 0..{MOST_DRAFTS}")
         for name in ("max_context", "prefill_chunk", "pending_timeout_ms", "mask_threads"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: {getattr(self, name)} is less than 1")
