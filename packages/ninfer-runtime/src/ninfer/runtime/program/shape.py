@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from ninfer.contract import EngineOptions, ProgramShape, SpeculativeBackend, UnsupportedOption
+from ninfer.contract import (
+    MOST_DRAFTS,
+    EngineOptions,
+    ProgramShape,
+    SpeculativeBackend,
+    UnsupportedOption,
+)
 from ninfer.runtime.loading import LoadedModel
 from ninfer.runtime.models.kv_pool import PAGE_TOKENS
 from ninfer.runtime.program.kv_room import pages_for
-
-
-MOST_DRAFTS = 15
-"""Drafts of one row and round at most."""
 
 
 def program_shape(
