@@ -16,17 +16,20 @@ from ninfer.contract import (
     OutputConstraint,
     RequestOptions,
     SamplingOverrides,
+    SpeculativeBackend,
     TextPrompt,
 )
 from ninfer.qwen_frontend.frontend import Frontend
 from ninfer.runtime.engine import Engine
-from ninfer.runtime.loading import LoadedModel
+from ninfer.runtime.loading import LoadedModel, load_drafter
 from ninfer.runtime.masks import lookahead_native
+from ninfer.runtime.models.drafters import Drafter
 from ninfer.runtime.program import TorchProgram
 from support.engines import run_until_idle
 from support.program_runs import tiny_model
+from support.tiny_drafters import mtp_config, write_drafter
 
-SCHEDULES = 8
+SCHEDULES = 6
 WORDS = ("red", "green", "blue", "greenish")
 CONSTRAINTS = (
     None,
@@ -46,15 +49,30 @@ def frontend(model: LoadedModel) -> Frontend:
     return Frontend(model.facts)
 
 
-def engine_over(model: LoadedModel, frontend: Frontend, options: EngineOptions) -> Engine:
-    program = TorchProgram(model, options)
+@pytest.fixture(scope="module")
+def drafter(model: LoadedModel, tmp_path_factory: pytest.TempPathFactory) -> Drafter:
+    folder = write_drafter(tmp_path_factory.mktemp("drafter") / "mtp", mtp_config())
+    return load_drafter(model, SpeculativeBackend.MTP, folder)
+
+
+def engine_over(
+    model: LoadedModel,
+    frontend: Frontend,
+    options: EngineOptions,
+    drafter: Drafter | None = None,
+) -> Engine:
+    program = TorchProgram(model, options, drafter)
     return Engine(program, frontend, options, lookahead=lookahead_native, threaded=False)
 
 
-def random_request(dice: random.Random) -> tuple[TextPrompt, RequestOptions]:
+def random_request(
+    dice: random.Random, *, greedy: bool = False
+) -> tuple[TextPrompt, RequestOptions]:
     text = "".join(dice.choice("abcdef ") for _ in range(dice.randrange(1, 40)))
     sampling = SamplingOverrides(
-        temperature=dice.choice((0.0, 0.8)), seed=dice.randrange(100), presence_penalty=0.0
+        temperature=0.0 if greedy else dice.choice((0.0, 0.8)),
+        seed=dice.randrange(100),
+        presence_penalty=0.0,
     )
     return TextPrompt(dice.choice(("", "shared beginning of a prompt, ")) + text), RequestOptions(
         constraint=dice.choice(CONSTRAINTS),
@@ -110,6 +128,39 @@ def test_pressed_and_mixed_requests_equal_their_solo_runs(
         expected = single.wait(timeout=0)
         assert result.generated_token_ids == expected.generated_token_ids
         assert (result.content, result.finish_reason) == (expected.content, expected.finish_reason)
+
+
+@pytest.mark.parametrize("seed", range(SCHEDULES))
+def test_drafts_and_pauses_never_change_a_greedy_answer(
+    seed: int, model: LoadedModel, frontend: Frontend, drafter: Drafter
+) -> None:
+    dice = random.Random(seed)
+    options = EngineOptions(
+        max_concurrency=4,
+        max_context=128,
+        kv_tokens=192,
+        prefill_chunk=dice.choice((8, 64)),
+        host_snapshot_bytes=dice.choice((0, 1 << 20)),
+        speculative=SpeculativeBackend.MTP,
+        draft_tokens=dice.choice((1, 4)),
+    )
+    engine = engine_over(model, frontend, options, drafter)
+    asked = [random_request(dice, greedy=True) for _ in range(6)]
+    handles = []
+    for text, request in asked:
+        handles.append(engine.start(text, request))
+        engine.run_cycle()
+    run_until_idle(engine)
+    results = [handle.wait(timeout=0) for handle in handles]
+    assert sum(result.speculative.drafted_tokens for result in results) > 0
+    alone = engine_over(model, frontend, EngineOptions(max_context=128))
+    for (text, request), result in zip(asked, results, strict=True):
+        require_legal(request, result)
+        single = alone.start(text, request)
+        run_until_idle(alone)
+        expected = single.wait(timeout=0)
+        assert result.generated_token_ids == expected.generated_token_ids
+        assert result.finish_reason is expected.finish_reason
 
 
 def test_the_schedules_meet_pauses_of_both_routes(model: LoadedModel, frontend: Frontend) -> None:
