@@ -67,6 +67,15 @@ GRAMMARS = {
     "ambiguous": ('root ::= ("a" | "aa" | "aaa")+ "b"', "ab", 4, 9),
     "long tail": ('root ::= x x x\nx ::= "a" | ""', "ab", 3, 3),
     "names": ("root ::= a-b.c_d\na-b.c_d ::= r-1 r-1\nr-1 ::= [ab]", "ab", 2, 2),
+    "counted run": ('root ::= "," [ab]{2,6} ","', "ab,", 8, 8),
+    "counted run from nothing": ('root ::= [ab]{0,5} ",a"', "ab,", 7, 7),
+    "counted runs of an alternative": (
+        'root ::= [ab]{5,5} "," | [a]{1,7} ",a" | "b" [a]{0,5} "b"', "ab,", 9, 9
+    ),
+    "counted wide run": ('root ::= "," [^,]{1,5} ","', "a,é", 3, 7),
+    "counted run in a list": ('root ::= x ("," x)*\nx ::= "b" [a]{1,5} "b"', "ab,", 2, 12),
+    "counted run before a run": ('root ::= [ab]{1,5} "," [a,]{0,5} "b"', "ab,", 5, 12),
+    "counted rule": ('root ::= x{5,6} ","\nx ::= "a" | "bb"', "ab,", 13, 13),
     "counted": ('root ::= "a"{1,5000} "b"', "ab", 5, 10),
 }  # fmt: skip
 
@@ -99,7 +108,8 @@ EXPRESSIONS = {
     r"\0a\0": ("a\0", 3, 3),
     "(a|bc|def)+": ("abcdef", 1, 6),
     "a(b(c(d)?)?)?": ("abcd", 4, 4),
-    r"\[\]\{\}\^\$\.\*": ("[]{}^$.*", 8, 8),
+    r"\[\]\{\}": ("[]{}", 4, 4),
+    r"\^\$\.\*": ("^$.*", 4, 4),
     r'"\\"': ('"\\', 3, 3),
 }
 
