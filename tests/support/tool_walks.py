@@ -5,7 +5,7 @@ import random
 
 import jsonschema
 
-from support.masks import allowed_tokens
+from support.masks import mask_buffer
 from support.sessions import drive
 from support.tool_sets import random_tool_set, reencoded
 
@@ -20,11 +20,11 @@ def random_answer(session, source: random.Random, vocabulary, encode, steps: int
     matcher, taken = session.matcher, []
     urges = [encode(text) for text in URGES]
     for _ in range(steps):
-        allowed = sorted(allowed_tokens(matcher))
-        ends = [token for token in allowed if token in vocabulary.eos_ids]
+        row = _allowed_bits(matcher)
+        ends = [token for token in vocabulary.eos_ids if row[token // 8] >> token % 8 & 1]
         if ends:
             return [*taken, ends[0]]
-        chosen = [source.choice(allowed)]
+        chosen = [_random_bit(row, source)]
         if source.random() < 0.7:
             fits = [u for u in source.sample(urges, len(urges)) if _fits(matcher, u)]
             chosen = fits[0] if fits else chosen
@@ -32,6 +32,23 @@ def random_answer(session, source: random.Random, vocabulary, encode, steps: int
         matcher.commit()
         taken += chosen
     return taken
+
+
+def _allowed_bits(matcher) -> bytes:
+    masks = mask_buffer(1, matcher.mask_words)
+    assert not matcher.lookahead((), masks).dead_ends
+    return masks.tobytes()
+
+
+def _random_bit(row: bytes, source: random.Random) -> int:
+    """Return a set bit; in wide rows without listing them all."""
+    for _ in range(20):
+        bit = source.randrange(8 * len(row))
+        if row[bit // 8] >> bit % 8 & 1:
+            return bit
+    filled = [at for at, byte in enumerate(row) if byte]
+    at = source.choice(filled)
+    return 8 * at + source.choice([bit for bit in range(8) if row[at] >> bit & 1])
 
 
 def _fits(matcher, tokens) -> bool:
