@@ -21,19 +21,34 @@ class KvGroup:
         """Return the bytes of one slot over all pools."""
         return sum(pool.token_bytes for pool in self._pools)
 
+    @property
+    def row_bytes(self) -> int:
+        """Return the bytes of one row's recurrent states over all pools."""
+        return sum(pool.row_bytes for pool in self._pools)
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Return whether a pool holds states that stand for whole prefixes only."""
+        return any(pool.recurrent is not None for pool in self._pools)
+
+    def reset(self, row: int) -> None:
+        """Forget a row's recurrent states."""
+        for pool in self._pools:
+            pool.reset(row)
+
     def copy(self, source: Tensor, target: Tensor) -> None:
         """Copy slots; source and target int64[N] share no slot."""
         for pool in self._pools:
             pool.copy(source, target)
 
-    def save(self, slots: Tensor) -> SavedGroup:
-        """Return host copies of slots int64[N]."""
-        return SavedGroup(tuple(pool.save(slots) for pool in self._pools))
+    def save(self, slots: Tensor, row: int) -> SavedGroup:
+        """Return host copies of slots int64[N] and of a row's recurrent states."""
+        return SavedGroup(tuple(pool.save(slots, row) for pool in self._pools))
 
-    def restore(self, slots: Tensor, saved: SavedGroup) -> None:
-        """Write saved tokens to slots int64[N]."""
+    def restore(self, slots: Tensor, row: int, saved: SavedGroup) -> None:
+        """Write saved tokens to slots int64[N], and saved states to a row."""
         for pool, part in zip(self._pools, saved.parts, strict=True):
-            pool.restore(slots, part)
+            pool.restore(slots, row, part)
 
 
 class SavedGroup(NamedTuple):

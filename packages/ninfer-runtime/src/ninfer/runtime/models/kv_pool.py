@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ninfer.runtime.models.recurrent_pool import RecurrentPool
+from ninfer.runtime.models.recurrent_pool import RecurrentPool, SavedStates
 
 PAGE_TOKENS = 64
 """Tokens of one page."""
@@ -51,36 +51,73 @@ class KvPool:
         """Return the bytes of one slot over all layers."""
         return 2 * self.keys[:, 0].nbytes
 
+    @property
+    def row_bytes(self) -> int:
+        """Return the bytes of one row's recurrent states."""
+        return 0 if self.recurrent is None else self.recurrent.row_bytes
+
     def copy(self, source: Tensor, target: Tensor) -> None:
         """Copy slots of every layer; source and target int64[N] share no slot."""
         source, target = source.to(self.device), target.to(self.device)
         self.keys.index_copy_(1, target, self.keys.index_select(1, source))
         self.values.index_copy_(1, target, self.values.index_select(1, source))
 
-    def save(self, slots: Tensor) -> SavedSlots:
-        """Return host copies of slots int64[N]."""
+    def save(self, slots: Tensor, row: int) -> SavedSlots:
+        """Return host copies of slots int64[N] and of a row's recurrent states."""
         chosen = slots.to(self.device)
         return SavedSlots(
-            self.keys.index_select(1, chosen).cpu(), self.values.index_select(1, chosen).cpu()
+            self.keys.index_select(1, chosen).cpu(),
+            self.values.index_select(1, chosen).cpu(),
+            None if self.recurrent is None else self.recurrent.save(row),
         )
 
-    def restore(self, slots: Tensor, saved: SavedSlots) -> None:
-        """Write saved tokens to slots int64[N]."""
+    def restore(self, slots: Tensor, row: int, saved: SavedSlots) -> None:
+        """Write saved tokens to slots int64[N], and saved states to a row."""
         chosen = slots.to(self.device)
         self.keys.index_copy_(1, chosen, saved.keys.to(self.device))
         self.values.index_copy_(1, chosen, saved.values.to(self.device))
+        if self.recurrent is not None and saved.states is not None:
+            self.recurrent.restore(row, saved.states)
+
+    def reset(self, row: int) -> None:
+        """Forget a row's recurrent states; keys and values need no such thing."""
+        if self.recurrent is not None:
+            self.recurrent.reset(row)
+
+    def commit(self, accepted: Sequence[int]) -> None:
+        """Keep the first ``accepted[r]`` columns of every row of the last pass.
+
+        Keys and values are where they belong already; recurrent states take their records in.
+        """
+        if self.recurrent is not None:
+            self.recurrent.commit(accepted)
+
+    def commit_all(self) -> None:
+        """Keep every column of the last pass."""
+        if self.recurrent is not None:
+            self.recurrent.commit_all()
+
+    def drop(self) -> None:
+        """Keep nothing of the last pass."""
+        if self.recurrent is not None:
+            self.recurrent.drop()
 
 
 class SavedSlots(NamedTuple):
-    """Tokens of all layers in host memory, dtype[layers, N, kv_heads, head_dim] each."""
+    """Tokens of all layers in host memory, dtype[layers, N, kv_heads, head_dim] each.
+
+    ``states`` are the recurrent states after them, None for a dense model.
+    """
 
     keys: Tensor
     values: Tensor
+    states: SavedStates | None = None
 
     @property
     def host_bytes(self) -> int:
-        """Return the bytes of both."""
-        return self.keys.nbytes + self.values.nbytes
+        """Return the bytes of everything."""
+        states = 0 if self.states is None else self.states.host_bytes
+        return self.keys.nbytes + self.values.nbytes + states
 
 
 class SlotMap:

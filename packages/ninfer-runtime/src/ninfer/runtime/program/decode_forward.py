@@ -140,10 +140,14 @@ class _CapturedForward:
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph, pool=memory):
             self._output = forward()
+        self._recurrent = pool.recurrent
+        self._records = None if pool.recurrent is None else pool.recurrent.records
 
     def replay(self, packed: Tensor) -> RoundColumns:
         """Run the graph over new inputs of the same shape."""
         self._staging.copy_(packed)
         self._input.copy_(self._staging, non_blocking=True)
         self._graph.replay()
+        if self._recurrent is not None:
+            self._recurrent.records = self._records
         return self._output

@@ -112,7 +112,7 @@ class ResidentSet:
         rows = []
         for resident, tokens in zip(residents, columns, strict=True):
             self.reserve(resident, resident.frontier + len(tokens))
-            rows.append(RowInput(tokens, resident.frontier, resident.slots))
+            rows.append(RowInput(tokens, resident.frontier, resident.slots, resident.row))
         return rows
 
     def count_reservable(self, wanted: Sequence[tuple[ResidentSequence, int]]) -> int:
@@ -128,7 +128,7 @@ class ResidentSet:
         """Take a sequence out; what it computed stays as a cached prefix if its request allows."""
         del self._residents[resident.sequence]
         self._free_rows.append(resident.row)
-        if resident.request.allow_prefix_reuse and resident.frontier:
+        if self._is_reusable(resident.request) and resident.frontier:
             self._room.keep(self._computed_prefix(resident))
         else:
             self._room.give_back(resident.pages)
@@ -149,14 +149,15 @@ class ResidentSet:
             None,
         )
         if route is ResumeRoute.SNAPSHOT:
-            paused.saved = self._pool.save(self._slots(resident))
+            paused.saved = self._pool.save(self._slots(resident), resident.row)
             paused.draft = resident.draft.moved_to(torch.device("cpu"))
         self.close(resident)
         return paused
 
     def snapshot_bytes(self, resident: ResidentSequence) -> int:
         """Return the host bytes of a SNAPSHOT taken now."""
-        return resident.frontier * self._pool.token_bytes + resident.draft.host_bytes
+        tokens = resident.frontier * self._pool.token_bytes
+        return tokens + self._pool.row_bytes + resident.draft.host_bytes
 
     def resume(self, paused: PausedSequence) -> ResidentSequence:
         """Take a row and pages for a paused sequence.
@@ -182,7 +183,7 @@ class ResidentSet:
             final_hidden=paused.final_hidden,
         )
         if paused.saved is not None:
-            self._pool.restore(self._slots(resident), paused.saved)
+            self._pool.restore(self._slots(resident), resident.row, paused.saved)
             resident.draft = paused.draft.moved_to(self._device)
         return resident
 
@@ -192,14 +193,21 @@ class ResidentSet:
 
     def _find_prefix(self, request: SequenceRequest, tokens: Sequence[int]) -> PrefixMatch | None:
         """Return the longest computed beginning of a text, cached or of a live sequence."""
-        if not request.allow_prefix_reuse:
+        if not self._is_reusable(request):
             return None
         live = [
             self._computed_prefix(resident)
             for resident in self._residents.values()
-            if resident.request.allow_prefix_reuse
+            if self._is_reusable(resident.request)
         ]
         return self._room.prefixes.find(tokens, live)
+
+    def _is_reusable(self, request: SequenceRequest) -> bool:
+        """Return whether others may start from what a request computes.
+
+        A recurrent state belongs to one prefix, and only the last one is kept.
+        """
+        return request.allow_prefix_reuse and not self._pool.is_recurrent
 
     def _slots(self, resident: ResidentSequence) -> Tensor:
         return resident.slots.slots(0, resident.frontier)
@@ -226,6 +234,7 @@ class ResidentSet:
             DraftContext(frontier),
         )
         self._residents[resident.sequence] = resident
+        self._pool.reset(resident.row)
         return resident
 
     def _computed_prefix(self, resident: ResidentSequence) -> CachedPrefix:

@@ -68,7 +68,7 @@ class TorchProgram:
         self._shape = program_shape(model, chosen, None if drafter is None else drafter.backend)
         shape, device = self._shape, model.decoder.device
         pages = shape.kv_tokens // PAGE_TOKENS
-        self._pool = model.decoder.new_pool(pages)
+        self._pool = model.decoder.new_pool(pages, shape.rows)
         self._taps = () if drafter is None else drafter.taps
         pools = [self._pool]
         if drafter is not None:
@@ -187,6 +187,8 @@ class TorchProgram:
         ]
         residents = [self._residents.get(row.sequence) for row in batch.rows]
         self._sampler.count(residents, accepted)
+        if batch.kind is not RoundKind.PREFILL:
+            self._pool.commit([len(tokens) for tokens in accepted])
         dispositions = []
         for resident, tokens, decision in zip(residents, accepted, decisions, strict=True):
             if batch.kind is not RoundKind.PREFILL:
@@ -204,6 +206,7 @@ class TorchProgram:
         """Implements: Program.abort; what the round wrote lies beyond every frontier."""
         self._require_pending(batch)
         self._pending = None
+        self._pool.drop()
         if self._drafting is not None:
             self._drafting.drop()
 
@@ -253,7 +256,8 @@ class TorchProgram:
         stop = min(begin + self._shape.prefill_chunk_tokens, end)
         if stop <= begin:
             return 0
-        states = self._forward(resident, resident.ledger[begin:stop])
+        states = self._forward(resident, resident.ledger[begin:stop], is_whole=True)
+        self._pool.commit_all()
         resident.frontier = stop
         if begin < resident.prompt_tokens <= stop:
             resident.final_hidden = states.hidden[resident.prompt_tokens - 1 - begin].clone()
@@ -261,10 +265,13 @@ class TorchProgram:
             self._drafting.observe(resident, states.features)
         return stop - begin
 
-    def _forward(self, resident: ResidentSequence, tokens: list[int]) -> ColumnStates:
+    def _forward(
+        self, resident: ResidentSequence, tokens: list[int], *, is_whole: bool = False
+    ) -> ColumnStates:
         """Return the states of new columns after one frontier."""
         rows = self._residents.new_columns([resident], [tokens])
-        return self._decoder.states(forward_batch(rows, self._pool), self._pool, self._taps)
+        batch = forward_batch(rows, self._pool, is_whole=is_whole)
+        return self._decoder.states(batch, self._pool, self._taps)
 
     def _provide(
         self,
