@@ -136,6 +136,18 @@ def test_the_bytes_of_a_stream_are_whole_events_up_to_done(url):
     assert all("constraint" not in record for record in records[:-1])
 
 
+def test_progress_of_a_long_prompt_is_told_on_request(url):
+    message = {"role": "user", "content": "x" * 1200}
+    fields = {"messages": [message], "stream": True, "max_tokens": 2, "temperature": 0}
+    lines = post(url, return_progress=True, **fields).text.splitlines()
+    records = [json.loads(line.removeprefix("data: ")) for line in lines if '{"' in line]
+    steps = [r["prompt_progress"] for r in records if "prompt_progress" in r]
+    assert [step["processed"] for step in steps] == sorted(step["processed"] for step in steps)
+    assert len(steps) >= 3
+    assert steps[-1]["processed"] == steps[-1]["total"] > 1200
+    assert "prompt_progress" not in post(url, **fields).text
+
+
 def test_the_length_limit_is_reported(client):
     reply = ask(client, max_completion_tokens=3)
     assert reply.choices[0].finish_reason == "length"

@@ -8,6 +8,7 @@ from typing import Any
 
 from ninfer.contract import Channel, FinishReason, GenerationResult, OutputDelta
 from ninfer.gateway.openai.usage import chat_usage, timings
+from ninfer.runtime import PromptProgress
 
 _LENGTH_REASONS = (FinishReason.OUTPUT_LIMIT, FinishReason.CONTEXT_CAPACITY, FinishReason.NONE)
 _CHANNEL_FIELDS = {Channel.CONTENT: "content", Channel.REASONING: "reasoning_content"}
@@ -46,6 +47,15 @@ class ChatReply:
     def opening(self) -> dict[str, Any]:
         """Return the chunk that names the speaker."""
         return self._chunk({"role": "assistant", "content": ""})
+
+    def progress(self, progress: PromptProgress, reused_tokens: int) -> dict[str, Any]:
+        """Return the chunk that says how much of the prompt is computed."""
+        counts = {
+            "total": progress.prompt_tokens,
+            "cache": reused_tokens,
+            "processed": progress.computed_tokens,
+        }
+        return self._chunk({}) | {"prompt_progress": counts}
 
     def delta(self, delta: OutputDelta) -> dict[str, Any]:
         """Return the chunk of newly published text."""

@@ -18,7 +18,7 @@ from ninfer.gateway.openai.errors import error_record
 from ninfer.gateway.sse import EventStream
 from ninfer.gateway.state import failure_of, gateway_of, json_response, remember_fields
 from ninfer.gateway.wire import read_body
-from ninfer.runtime import GenerationEnd, StreamEvent
+from ninfer.runtime import GenerationEnd, PromptProgress, StreamEvent
 
 chat = Blueprint("chat")
 
@@ -43,10 +43,15 @@ async def complete(request: Request) -> HTTPResponse | None:
         if not body.stream:
             result = await collected(events)
             return json_response(reply.aggregate(result) | await trace(result))
-        await admitted(events)
+        start = await admitted(events)
         stream = await EventStream.open(request)
-        include_usage = bool(body.stream_options and body.stream_options.include_usage)
-        sender = ChatStream(stream, reply, include_usage=include_usage)
+        sender = ChatStream(
+            stream,
+            reply,
+            include_usage=bool(body.stream_options and body.stream_options.include_usage),
+            return_progress=bool(body.return_progress),
+        )
+        await sender.start(start)
         await _stream(request, stream, sender, events, trace)
         return None
 
@@ -58,11 +63,12 @@ async def _stream(
     events: AsyncIterator[StreamEvent | None],
     trace: Callable[[GenerationResult], Awaitable[dict[str, Any]]],
 ) -> None:
-    await sender.start()
     try:
         async for event in events:
             if event is None:
                 await stream.keep_alive()
+            elif isinstance(event, PromptProgress):
+                await sender.progress(event)
             elif isinstance(event, OutputDelta):
                 await sender.delta(event)
             elif isinstance(event, GenerationEnd):

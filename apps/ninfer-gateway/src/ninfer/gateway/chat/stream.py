@@ -7,19 +7,35 @@ from typing import Any
 from ninfer.contract import GenerationResult, OutputDelta
 from ninfer.gateway.chat.replies import ChatReply
 from ninfer.gateway.sse import EventStream
+from ninfer.runtime import GenerationStart, PromptProgress
 
 
 class ChatStream:
     """Sends one completion as chunks; with ``include_usage`` the last one carries the usage."""
 
-    def __init__(self, stream: EventStream, reply: ChatReply, *, include_usage: bool) -> None:
+    def __init__(
+        self,
+        stream: EventStream,
+        reply: ChatReply,
+        *,
+        include_usage: bool = False,
+        return_progress: bool = False,
+    ) -> None:
         self._stream = stream
         self._reply = reply
         self._include_usage = include_usage
+        self._return_progress = return_progress
+        self._reused_tokens = 0
 
-    async def start(self) -> None:
-        """Name the speaker."""
+    async def start(self, start: GenerationStart) -> None:
+        """Name the speaker once the request is admitted."""
+        self._reused_tokens = start.reused_prompt_tokens
         await self._stream.send(self._reply.opening())
+
+    async def progress(self, progress: PromptProgress) -> None:
+        """Say how much of the prompt is computed, if the client wants to know."""
+        if self._return_progress:
+            await self._stream.send(self._reply.progress(progress, self._reused_tokens))
 
     async def delta(self, delta: OutputDelta) -> None:
         """Send new text."""

@@ -124,6 +124,7 @@ class ChatRequest(msgspec.Struct):
     thinking_budget: int | None = None
     chat_template_kwargs: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
     token_trace: bool | None = None
+    return_progress: bool | None = None
     n: Any = None
     logprobs: Any = None
     top_logprobs: Any = None
