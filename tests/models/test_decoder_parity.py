@@ -120,3 +120,14 @@ def test_columns_of_mixed_rows_are_independent_of_their_order(case: Case) -> Non
     backward = case.logits(*reversed(rows)).split([len(p) for p in reversed(prompts)])
     for found, other in zip(forward, reversed(backward), strict=True):
         assert_same(found, other)
+
+
+def test_tapped_streams_are_those_after_the_named_layers(case: Case) -> None:
+    tokens, slots = random_tokens(40, 4), SlotMap([8])
+    with torch.no_grad():
+        known = case.oracle(torch.tensor([tokens]), output_hidden_states=True).hidden_states
+    batch = forward_batch([RowInput(tokens, 0, slots)], case.pool)
+    states = case.decoder.states(batch, case.pool, (0, 1))
+    # Their last state is normed already, so the last layer's stream cannot be compared.
+    expected = torch.cat((known[1][0], known[2][0]), dim=-1)
+    torch.testing.assert_close(states.features, expected, atol=TOLERANCE, rtol=TOLERANCE)

@@ -15,6 +15,8 @@ from ninfer.runtime.loading.embedded import embedded_model_path
 from ninfer.runtime.loading.load import LoadedModel
 from ninfer.runtime.models.drafters import Drafter
 from ninfer.runtime.models.drafters.config import drafter_config
+from ninfer.runtime.models.drafters.dflash import DflashDrafter
+from ninfer.runtime.models.drafters.dflash2 import Dflash2Drafter
 from ninfer.runtime.models.drafters.mtp import MtpDrafter
 from ninfer.runtime.models.weights import WeightReader
 
@@ -42,7 +44,14 @@ def load_drafter(
     if config.backend is not backend:
         raise ModelError(f"{file}: drafter: {config.backend.value!r}, not {backend.value!r}")
     reader = WeightReader(_Dequantised(checkpoint), config.layers, target.device, target.dtype)
-    return MtpDrafter(config.layers, reader, target, model.facts.token_domain)
+    domain = model.facts.token_domain
+    match backend:
+        case SpeculativeBackend.DFLASH:
+            return DflashDrafter(config, reader, target, domain)
+        case SpeculativeBackend.DFLASH2:
+            return Dflash2Drafter(config, reader, target, domain)
+        case _:
+            return MtpDrafter(config.layers, reader, target, domain)
 
 
 def _own_mtp(model: LoadedModel, backend: SpeculativeBackend) -> Drafter | None:

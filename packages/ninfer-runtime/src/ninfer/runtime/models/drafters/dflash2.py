@@ -1,0 +1,102 @@
+"""A block drafter with convolutions and a walk over candidates, which knows what it was drawn from.
+
+Source: specification 8.2 and 9.3; reference contract, section 3.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ninfer.contract import RngPurpose, SpeculativeBackend
+from ninfer.ops import PROPOSAL_CANDIDATES, SparseProposal, uniforms
+from ninfer.runtime.models.decoder import Decoder
+from ninfer.runtime.models.drafters.config import DrafterConfig
+from ninfer.runtime.models.drafters.dflash import DflashDrafter
+from ninfer.runtime.models.drafters.drafter import Proposal, ProposalRow
+from ninfer.runtime.models.weights import WeightReader
+
+
+class Dflash2Drafter(DflashDrafter):
+    """Implements: Drafter; the block pass of :class:`DflashDrafter`, then the selector.
+
+    Math: C_i are the 16 best tokens of place i by the head's logits u_i. With p the anchor for
+          i = 0, else the token chosen before, E_i[c] = u_i[c] + ⟨A[p] · (W h_i), B[C_i[c]]⟩.
+          T ≤ 0 takes the best and q is one-hot; else q_i = softmax(E_i / T) and the draft is its
+          inverse CDF at u(F + i, DFLASH2_PROPOSAL). Drafts, C and q stay on the device.
+    """
+
+    backend = SpeculativeBackend.DFLASH2
+
+    def __init__(
+        self, config: DrafterConfig, weights: WeightReader, target: Decoder, token_domain: int
+    ) -> None:
+        super().__init__(config, weights, target, token_domain)
+        rank, vocab, hidden = config.selector_rank, target.config.vocab_rows, target.config.hidden
+        self._predecessor = weights.read("selector.predecessor.weight", (vocab, rank))
+        self._successor = weights.read("selector.successor.weight", (vocab, rank))
+        modulation = weights.read("selector.hidden.weight", (rank, hidden))
+        self._modulation = target.strategy.prepare(modulation)
+
+    def _choose(self, rows: Sequence[ProposalRow], hidden: Tensor, logits: Tensor) -> Proposal:
+        unary, ids = _candidates(logits)
+        modulation = self._modulation(hidden.flatten(0, 1)).view(*hidden.shape[:2], -1)
+        walk = _Walk.start(rows, logits.device)
+        drafts, laws = [], []
+        for place in range(ids.shape[1]):
+            left = (self._predecessor[walk.chosen] * modulation[:, place]).float()
+            right = self._successor[ids[:, place]].float()
+            energies = unary[:, place] + torch.einsum("br,bcr->bc", left, right)
+            walk, q = walk.step(energies, ids[:, place])
+            drafts.append(walk.chosen)
+            laws.append(q)
+        return Proposal(torch.stack(drafts, 1), SparseProposal(ids, torch.stack(laws, 1)))
+
+
+class _Walk(NamedTuple):
+    """Where every row stands: the token chosen last and the logical position of the next one."""
+
+    chosen: Tensor
+    positions: Tensor
+    seeds: Tensor
+    temperatures: Tensor
+
+    @classmethod
+    def start(cls, rows: Sequence[ProposalRow], device: torch.device) -> _Walk:
+        seeds = [row.sampling.seed for row in rows]
+        return cls(
+            torch.tensor([row.anchor for row in rows], device=device),
+            torch.tensor([row.context.end for row in rows], device=device),
+            torch.tensor([s - (1 << 64) if s >> 63 else s for s in seeds], device=device),
+            torch.tensor([row.sampling.temperature for row in rows], device=device),
+        )
+
+    def step(self, energies: Tensor, ids: Tensor) -> tuple[_Walk, Tensor]:
+        """Return the walk after choosing among candidates, and what it was drawn from.
+
+        Shapes: energies float32[B, Q]; ids int64[B, Q]; the law float32[B, Q].
+        """
+        is_greedy = (self.temperatures <= 0).unsqueeze(1)
+        best = energies.argmax(1, keepdim=True)
+        divisor = self.temperatures.unsqueeze(1).masked_fill(is_greedy, 1.0)
+        q = torch.softmax(energies / divisor, dim=1)
+        q = torch.where(is_greedy, torch.zeros_like(q).scatter_(1, best, 1.0), q)
+        zeros = torch.zeros_like(self.seeds)
+        purpose = zeros + RngPurpose.DFLASH2_PROPOSAL
+        u = uniforms(self.seeds, self.positions, purpose, zeros).unsqueeze(1)
+        mass = q.double().cumsum(1)
+        place = (mass <= u * mass[:, -1:]).sum(1, keepdim=True)
+        chosen = ids.gather(1, place).squeeze(1)
+        return self._replace(chosen=chosen, positions=self.positions + 1), q
+
+
+def _candidates(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the best logits and their ids [B, K', Q], ties in the order of the ids."""
+    limit = min(PROPOSAL_CANDIDATES, logits.shape[-1])
+    values, ids = logits.topk(limit, dim=-1)
+    ids, by_id = ids.sort(dim=-1)
+    values, by_value = values.gather(-1, by_id).sort(dim=-1, descending=True, stable=True)
+    return values, ids.gather(-1, by_value)
