@@ -15,7 +15,6 @@ import pytest
 
 from ninfer.text import GrammarCore
 from ninfer.text.automata.dfa import Dfa
-from ninfer.text.automata.facts import sample_word
 from ninfer.text.choice import choice_grammar
 from ninfer.text.grammar import Automaton, Grammar
 from ninfer.text.regex import regex_grammar
@@ -127,6 +126,15 @@ def random_automaton(states: int) -> Dfa:
     return Dfa(edges, bytes(source.random() < 0.25 for _ in range(states)))
 
 
+def walk(dfa: Dfa, source: random.Random, characters: int) -> bytes:
+    """Return a word of at least so many characters."""
+    text, state = bytearray(), 0
+    while len(text) < characters or not dfa.accepting[state]:
+        low, _, state = source.choice(dfa.edges[state])
+        text.append(low)
+    return bytes(text)
+
+
 def right_linear(dfa: Dfa) -> str:
     lines = [f"s{n} ::= {_alternatives(dfa, n)}" for n in range(dfa.state_count)]
     return "\n".join(["root ::= s0", *lines])
@@ -141,9 +149,7 @@ def _alternatives(dfa: Dfa, state: int) -> str:
 @pytest.mark.parametrize("contestant", ["ours", "bare core", "llguidance"])
 def test_random_automata(benchmark, core, states, contestant):
     dfa = random_automaton(states)
-    source = random.Random(7)
-    words = [sample_word(dfa, source, 0.002) for _ in range(4)]
-    texts = [word.encode()[:800] for word in words]
+    texts = [walk(dfa, random.Random(seed), 800) for seed in range(4)]
     lark = right_linear(dfa).replace(" ::=", ":").replace("root:", "start:")
     runs = {
         "ours": lambda: ours(core, lambda: Grammar(Automaton(dfa)), texts),

@@ -13,8 +13,8 @@ from itertools import groupby
 from ninfer.text.automata.characters import SURROGATES, CharacterSet
 
 _NUL = r"[\u0000\u0000]"
-"""NUL twice in a class: a class of one character becomes a literal where the core is handed a parsed
-grammar, and a literal loses its NUL."""
+"""NUL twice in a class: where the core is handed a parsed grammar, a class of one character becomes
+a literal, and a literal loses its NUL."""
 
 _PLAIN = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 !#$%&'()*+,./:;<=>?@_`{|}~"
