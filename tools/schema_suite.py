@@ -7,6 +7,10 @@ A suite is either MaskBench lines (``id``, ``schema``, ``tests``) or the JSON-Sc
 one file (``files``); both may be gzipped. Scores: ``refused`` (an error with a place), ``exact``,
 ``narrow`` (a valid instance is not in the language), ``UNSOUND`` (an invalid one is), ``slow``,
 ``crash``. The table goes to stdout, and so does the last line: one JSON object with the counts.
+
+``--unknown-keywords annotate`` reads unknown keywords as annotations, ``--walks N`` judges N random
+words of every compiled schema, ``--against llguidance`` or ``xgrammar`` scores that engine on the
+same input, and ``--baseline FILE`` writes the ranks that the ratchet test holds.
 """
 
 from __future__ import annotations
@@ -14,7 +18,9 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import random
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,20 +31,21 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from ninfer.contract import (  # noqa: E402
-    OutputConstraint,
-    RequestError,
-    UnknownKeywords,
-    UnsatisfiableConstraint,
-    UnsupportedSchema,
-)
-from ninfer.text import Compiled, ConstraintCompiler  # noqa: E402
+from ninfer.contract import RequestError, UnknownKeywords  # noqa: E402
 from ninfer.text.schema.reduction import Reduction  # noqa: E402
 from ninfer.text.schema.source import read_schema  # noqa: E402
+from support.schema_contestants import (  # noqa: E402
+    BareCore,
+    Contestant,
+    Guidance,
+    Ours,
+    Refused,
+    Unsatisfiable,
+)
 from support.schema_forms import Forms, number_texts  # noqa: E402
-from support.vocabularies import byte_vocabulary  # noqa: E402
+from support.schema_walks import random_word, validator  # noqa: E402
 
-SCORES = ("exact", "narrow", "refused", "slow", "UNSOUND", "crash")
+RANKS = ("exact", "narrow", "refused", "slow", "UNSOUND", "crash")
 SLOW_SECONDS = 2.0
 
 
@@ -50,6 +57,11 @@ class Case:
     group: str
     schema: Any
     tests: list[dict[str, Any]]
+
+    @property
+    def source(self) -> str:
+        """Return the schema's text."""
+        return json.dumps(self.schema, ensure_ascii=False)
 
 
 @dataclass(slots=True)
@@ -72,15 +84,15 @@ def read_suite(path: Path) -> Iterator[Case]:
     whole = None if b"\n{" in text else json.loads(text)
     if isinstance(whole, dict) and "files" in whole:
         for group, schemas in whole["files"].items():
-            dialect = group.split("/")[0]
             for entry in schemas:
                 name = f"{group}: {entry['description']}"
-                yield Case(name, group, _declared(entry["schema"], dialect), entry["tests"])
+                schema = _declared(entry["schema"], group.split("/")[0])
+                yield Case(name, group, schema, entry["tests"])
         return
     for line in text.splitlines():
         entry = json.loads(line)
         group = entry["id"].split("---")[0]
-        group = "BFCL" if group.startswith("BFCL") else group
+        group = next((known for known in ("BFCL", "JME") if group.startswith(known)), group)
         yield Case(entry["id"], group, entry["schema"], entry["tests"])
 
 
@@ -91,63 +103,55 @@ def _declared(schema: Any, dialect: str) -> Any:
     return schema
 
 
-class Product:
-    """The product behind one unknown-keyword policy."""
-
-    def __init__(self, unknown: UnknownKeywords) -> None:
-        self.unknown = unknown
-        self.compiler = ConstraintCompiler(byte_vocabulary())
-
-    def score(self, case: Case) -> Score:
-        """Compile one case and hold its instances against the language."""
-        source = json.dumps(case.schema, ensure_ascii=False)
-        start = thread_time()
-        try:
-            compiled = self.compiler.compile(OutputConstraint.json_schema(source, self.unknown))
-        except RequestError as error:
-            seconds = thread_time() - start
-            if isinstance(error, UnsatisfiableConstraint):
-                return self._unsatisfiable(case, seconds)
-            kind = error.keyword if isinstance(error, UnsupportedSchema) else error.code
-            name = "slow" if seconds > SLOW_SECONDS else "refused" if error.location else "crash"
-            return Score(case, name, f"{kind}: {error}", seconds)
-        except Exception as error:
-            return Score(case, "crash", f"{type(error).__name__}: {error}", thread_time() - start)
-        seconds = thread_time() - start
-        if seconds > SLOW_SECONDS:
-            return Score(case, "slow", f"{seconds:.1f} s", seconds)
-        return self._judged(case, compiled, source, seconds)
-
-    def _unsatisfiable(self, case: Case, seconds: float) -> Score:
-        """Return the score of an empty language, which is right where nothing is valid."""
+def score_case(case: Case, contestant: Contestant) -> Score:
+    """Compile one case and hold its instances against the language."""
+    start = thread_time()
+    try:
+        accepts = contestant.prepare(case.source)
+    except Unsatisfiable:
         valid = [test["data"] for test in case.tests if test["valid"]]
-        name = "narrow" if valid else "exact"
+        name, seconds = "narrow" if valid else "exact", thread_time() - start
         return Score(case, name, "unsatisfiable", seconds, 0, len(valid), 0, valid)
+    except Refused as error:
+        seconds = thread_time() - start
+        placed = error.has_place or not isinstance(contestant, Ours)
+        name = "slow" if seconds > SLOW_SECONDS else "refused" if placed else "crash"
+        return Score(case, name, str(error), seconds)
+    except Exception as error:
+        return Score(case, "crash", f"{type(error).__name__}: {error}", thread_time() - start)
+    seconds = thread_time() - start
+    if seconds > SLOW_SECONDS:
+        return Score(case, "slow", f"{seconds:.1f} s", seconds)
+    return _judged(Score(case, "exact", "", seconds), accepts)
 
-    def _judged(self, case: Case, compiled: Compiled, source: str, seconds: float) -> Score:
-        forms = Forms(Reduction(read_schema(source, self.unknown)))
-        score = Score(case, "exact", "", seconds)
-        for test in case.tests:
-            taken = [t for t in forms.texts(test["data"]) if self._accepts(compiled, t)]
-            if not test["valid"]:
-                if taken:
-                    return Score(case, "UNSOUND", taken[0], seconds)
-                continue
-            score.valid += 1
-            score.accepted += bool(taken)
-            if not taken:
-                score.score = "narrow"
-                score.formless += _is_formless(test["data"])
-                score.misses.append(test["data"])
-        return score
 
-    def _accepts(self, compiled: Compiled, text: str) -> bool:
-        matcher = self.compiler.matcher(compiled)
-        try:
-            data = text.encode()
-        except UnicodeEncodeError:
-            return False
-        return matcher.feed(data) == len(data) and matcher.can_end
+def _judged(score: Score, accepts: Any) -> Score:
+    spellings = _spellings(score.case)
+    for test in score.case.tests:
+        taken = [text for text in spellings(test["data"]) if _is_text(text) and accepts(text)]
+        if not test["valid"]:
+            if taken:
+                return Score(score.case, "UNSOUND", taken[0], score.seconds)
+            continue
+        score.valid += 1
+        score.accepted += bool(taken)
+        if not taken:
+            score.score = "narrow"
+            score.formless += _is_formless(test["data"])
+            score.misses.append(test["data"])
+    return score
+
+
+def _spellings(case: Case) -> Any:
+    """Return the function from an instance to its texts in the generated form."""
+    try:
+        return Forms(Reduction(read_schema(case.source, UnknownKeywords.ANNOTATE))).texts
+    except RequestError:
+        return lambda data: [json.dumps(data, ensure_ascii=False, separators=(",", ":"))]
+
+
+def _is_text(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _is_formless(instance: Any) -> bool:
@@ -162,69 +166,96 @@ def _is_formless(instance: Any) -> bool:
     return False
 
 
+def walk(scores: list[Score], ours: Ours, walks: int) -> dict[str, int]:
+    """Judge random words of every compiled schema; return how many, and how many are invalid."""
+    counts = Counter(walked_schemas=0, walks=0, unfinished_walks=0, invalid_walks=0)
+    for score in scores:
+        if score.score not in ("exact", "narrow") or score.reason:
+            continue
+        compiled = ours.compiled(score.case.source)
+        judge, source = validator(score.case.schema), random.Random(score.case.name)
+        counts["walked_schemas"] += 1
+        for _ in range(walks):
+            word = random_word(ours.compiler.matcher(compiled), source)
+            counts["walks" if word is not None else "unfinished_walks"] += 1
+            if word is None:
+                continue
+            value = json.loads(word)
+            if not judge.is_valid(value):
+                counts["invalid_walks"] += 1
+                print(f"INVALID {score.case.name}: {word.decode()[:300]}")
+    return dict(counts)
+
+
 def table(scores: list[Score]) -> str:
     """Return the counts by sub-collection, largest first."""
     groups: dict[str, Counter[str]] = {}
     for score in scores:
         groups.setdefault(score.case.group, Counter())[score.score] += 1
-    lines = [f"{'':34}" + "".join(f"{name:>9}" for name in SCORES)]
+    lines = [f"{'':40}" + "".join(f"{name:>9}" for name in RANKS)]
     total = Counter(score.score for score in scores)
     ranked = sorted(groups.items(), key=lambda item: (-item[1].total(), item[0]))
     for group, counts in [*ranked, ("all", total)]:
-        lines.append(f"{group:34}" + "".join(f"{counts[name]:9}" for name in SCORES))
+        lines.append(f"{group:40}" + "".join(f"{counts[name]:9}" for name in RANKS))
     return "\n".join(lines)
 
 
 def summary(scores: list[Score]) -> dict[str, Any]:
     """Return the counts and figures of a run."""
     counts = Counter(score.score for score in scores)
-    times = sorted(score.seconds for score in scores)
-    valid = sum(s.valid for s in scores)
-    accepted = sum(s.accepted for s in scores)
+    times = sorted(score.seconds for score in scores) or [0.0]
+    valid, accepted = sum(s.valid for s in scores), sum(s.accepted for s in scores)
     formless = sum(s.formless for s in scores)
     compiled = counts["exact"] + counts["narrow"] + counts["UNSOUND"]
     return {
-        **{name: counts[name] for name in SCORES},
+        **{name: counts[name] for name in RANKS},
         "schemas": len(scores),
         "compiled_share": round(compiled / max(len(scores), 1), 4),
         "valid_instances": valid,
         "accepted_instances": accepted,
         "formless_instances": formless,
         "accepted_share": round(accepted / max(valid - formless, 1), 4),
-        "compile_ms_p50": round(1e3 * times[len(times) // 2], 2) if times else 0,
-        "compile_ms_p99": round(1e3 * times[len(times) * 99 // 100], 2) if times else 0,
-        "compile_ms_max": round(1e3 * times[-1], 2) if times else 0,
+        "compile_ms_p50": round(1e3 * times[len(times) // 2], 2),
+        "compile_ms_p99": round(1e3 * times[len(times) * 99 // 100], 2),
+        "compile_ms_max": round(1e3 * times[-1], 2),
     }
 
 
-def reasons(scores: list[Score], name: str) -> list[tuple[str, int]]:
-    """Return why schemas have a score, most frequent first."""
-    found = Counter(s.reason.split(":")[0] for s in scores if s.score == name)
-    return found.most_common()
+def baseline(scores: list[Score]) -> dict[str, Any]:
+    """Return what the ratchet keeps: every case that is not exact, by its score."""
+    return {s.case.name: s.score for s in scores if s.score != "exact"}
 
 
 def main() -> int:
-    """Run the suites; the status is 1 where anything is UNSOUND or crashed."""
+    """Run the suites; the status is 1 where anything is UNSOUND, crashed or walked astray."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--suite", type=Path, action="append", required=True)
     parser.add_argument("--limit", type=int, help="only the first N schemas of each suite")
     parser.add_argument("--out", type=Path, help="one JSON line a schema, worst first")
     parser.add_argument("--unknown-keywords", choices=("refuse", "annotate"), default="refuse")
+    parser.add_argument("--walks", type=int, default=0, help="random words of each schema")
+    parser.add_argument("--against", choices=("llguidance", "xgrammar"))
+    parser.add_argument("--baseline", type=Path, help="write the ranks for the ratchet test")
     arguments = parser.parse_args()
-    product = Product(UnknownKeywords(arguments.unknown_keywords))
-    scores = [
-        product.score(case)
-        for path in arguments.suite
-        for case in list(read_suite(path))[: arguments.limit]
-    ]
-    scores.sort(key=lambda s: (-SCORES.index(s.score), s.case.name))
+    warnings.simplefilter("ignore")
+    ours = Ours(UnknownKeywords(arguments.unknown_keywords))
+    others: dict[str, Contestant] = {"llguidance": Guidance(), "xgrammar": BareCore()}
+    contestant = others.get(arguments.against, ours)
+    cases = [case for path in arguments.suite for case in [*read_suite(path)][: arguments.limit]]
+    scores = [score_case(case, contestant) for case in cases]
+    scores.sort(key=lambda s: (-RANKS.index(s.score), s.case.name))
     if arguments.out:
         arguments.out.write_text("".join(json.dumps(_line(s)) + "\n" for s in scores))
+    if arguments.baseline:
+        arguments.baseline.write_text(json.dumps(baseline(scores), indent=0) + "\n")
     print(table(scores))
-    print("refused for:", reasons(scores, "refused")[:40])
+    reasons = Counter(s.reason.split(":")[0] for s in scores if s.score == "refused")
+    print("refused for:", ", ".join(f"{word} {n}" for word, n in reasons.most_common(40)))
     counts = summary(scores)
+    if arguments.walks and contestant is ours:
+        counts.update(walk(scores, ours, arguments.walks))
     print(json.dumps(counts))
-    return 1 if counts["UNSOUND"] or counts["crash"] else 0
+    return 1 if counts["UNSOUND"] or counts["crash"] or counts.get("invalid_walks") else 0
 
 
 def _line(score: Score) -> dict[str, Any]:

@@ -59,7 +59,9 @@ def near_misses(value: Any, source: random.Random) -> list[Any]:
         case list() if value:
             at = source.randrange(len(value))
             found += [value[:at] + value[at + 1 :], [*value, value[at]], value[::-1]]
-            found += [[*value[:at], miss, *value[at + 1 :]] for miss in near_misses(value[at], source)]
+            found += [
+                [*value[:at], miss, *value[at + 1 :]] for miss in near_misses(value[at], source)
+            ]
         case dict() if value:
             name = source.choice(list(value))
             rest = {k: v for k, v in value.items() if k != name}

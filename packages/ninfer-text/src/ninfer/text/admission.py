@@ -19,6 +19,10 @@ def admit(constraint: OutputConstraint, vocabulary: TokenVocabulary) -> Grammar:
              UnsupportedSchema — with the place in the constraint's own text;
              UnsatisfiableConstraint — no finite text satisfies the constraint.
     """
+    if constraint.kind is ConstraintKind.JSON_SCHEMA:
+        from ninfer.text.schema import schema_grammar
+
+        return schema_grammar(constraint.source, constraint.unknown_keywords)
     grammar = without_dead_branches(_grammar(constraint, vocabulary))
     if grammar.entry == NOTHING:
         raise UnsatisfiableConstraint("no finite text satisfies it", kind=constraint.kind)
@@ -35,13 +39,9 @@ def _grammar(constraint: OutputConstraint, vocabulary: TokenVocabulary) -> Gramm
             return with_automata(gbnf_grammar(constraint.source, vocabulary))
         case ConstraintKind.JSON_OBJECT:
             return json_object_grammar()
-        case ConstraintKind.JSON_SCHEMA:
-            from ninfer.text.schema import schema_grammar
-
-            return schema_grammar(constraint.source, constraint.unknown_keywords)
         case ConstraintKind.CHOICE:
             return choice_grammar(constraint.literals)
-        case ConstraintKind.REGEX:
+        case _:
             from ninfer.text.regex import regex_grammar
 
             return regex_grammar(constraint.source)

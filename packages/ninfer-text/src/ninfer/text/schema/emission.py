@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from ninfer.text.grammar import (
     NOTHING,
@@ -34,7 +33,7 @@ class Emission:
 
     reduction: Reduction
     spelling: Spelling = COMPACT
-    rules: Rules = field(default_factory=lambda: Rules(MappingProxyType(JSON_RULES)))
+    rules: Rules = field(default_factory=Rules)
     names: dict[Formula, Node] = field(default_factory=dict)
     _forms: dict[Hashable, Reference] = field(default_factory=dict)
     _pending: list[tuple[Reference, Value]] = field(default_factory=list)
@@ -51,13 +50,13 @@ class Emission:
         while self._pending:
             name, value = self._pending.pop()
             self.rules.define(name, self._form(value))
-        return dict(self.rules.all())
+        return self.rules.bodies
 
     def _value(self, formula: Formula) -> Node:
         if formula is FALSE:
             return NOTHING
         if formula is TRUE and self.spelling.is_compact:
-            return VALUE
+            return self.rules.shared(VALUE, JSON_RULES)
         value = self.reduction.reduce(formula)
         if value.is_void:
             return NOTHING

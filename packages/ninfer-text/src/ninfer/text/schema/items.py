@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ninfer.contract.errors import UnsupportedSchema
 from ninfer.text.grammar import (
     EMPTY,
+    NOTHING,
     Literal,
     Node,
     Reference,
@@ -70,14 +71,25 @@ class Items:
         tail: Node = EMPTY
         if shape.most is None or shape.most > first:
             item = self.value(shape.rest)
+            if item == NOTHING:
+                return self._plain_prefix(EMPTY if shape.least <= first else NOTHING)
             low = max(shape.least - max(first, 1), 0)
             high = None if shape.most is None else shape.most - max(first, 1)
             tail = repetition(concatenation(comma, item), low, high)
             if not first:
                 body = concatenation(item, tail)
                 return body if shape.least else optional(body)
-        for index in reversed(range(first)):
+        return self._plain_prefix(tail)
+
+    def _plain_prefix(self, tail: Node) -> Node:
+        """Return the items by position, and what follows the last of them."""
+        shape = self.shape
+        comma: Node = Literal(self.spelling.comma)
+        for index in reversed(range(len(shape.prefix))):
             item = self.value(shape.prefix[index])
+            if item == NOTHING:
+                tail = NOTHING if index < shape.least else EMPTY
+                continue
             text = concatenation(comma, item, tail) if index else concatenation(item, tail)
             tail = text if index < shape.least else optional(self.rules.named(text))
         return tail

@@ -28,11 +28,12 @@ from ninfer.text.grammar import (
 from ninfer.text.schema.escaping import BACKSLASH, PLAIN, escape_letters, quoted
 from ninfer.text.schema.rules import Rules
 
-_GROUPS = (
-    *("abcd", "efgh", "ijklm", "nopq", "rstu", "vwxyz"),
-    *("ABCDEFGH", "IJKLMNOPQ", "RSTUVWXYZ", "0123456789"),
-    *("_", "-", "$", "@", ".", "/", ":", " "),
+_FAMILIES = (
+    ("abcd", "efgh", "ijklm", "nopq", "rstu", "vwxyz"),
+    ("ABCDEFGH", "IJKLMNOPQ", "RSTUVWXYZ"),
+    ("0123456789", "_-$@./: "),
 )
+_GROUPS = tuple(group for family in _FAMILIES for group in family)
 _LETTERS = frozenset("".join(_GROUPS))
 _OTHER = PLAIN - CharacterSet.from_text("".join(_GROUPS))
 _QUOTE = Literal('"')
@@ -42,8 +43,11 @@ REST = Reference("json_rest")
 _WITHOUT = {group: Reference(f"json_key_without_{n}") for n, group in enumerate(_GROUPS)}
 _WITHIN = {group: Reference(f"json_key_within_{n}") for n, group in enumerate(_GROUPS)}
 _SINGLE = {c: Reference(f"json_key_{ord(c):02x}") for group in _GROUPS for c in group}
+_NOT = {c: Reference(f"json_key_not_{ord(c):02x}") for group in _GROUPS for c in group}
+_AWAY = {family: Reference(f"json_key_away_{n}") for n, family in enumerate(_FAMILIES)}
 _ELSE = Reference("json_key_else")
 _ESCAPE = Reference("json_key_escape")
+_MORE = Reference("json_key_more")
 
 Trie = dict[str, "Trie"]
 """Known names by characters; the empty text marks the end of one."""
@@ -61,7 +65,6 @@ def other_key(known: Iterable[str], rules: Rules) -> Node:
         for character in name:
             node = node.setdefault(character, {})
         node[""] = {}
-    rules.share(shared_rules())
     return rules.named(concatenation(_QUOTE, _behind(trie, rules)))
 
 
@@ -71,12 +74,16 @@ def is_plain(name: str) -> bool:
 
 
 def _behind(trie: Trie, rules: Rules) -> Node:
+    """Return what may follow the characters that lead to a place in the trie."""
     children = [character for character in trie if character]
-    if not children and "" in trie:
-        return rules.named(alternation(*_WITHIN.values(), _ELSE, _ESCAPE))
-    options = list(_outside(frozenset(children)))
-    if "" not in trie:
-        options.append(_QUOTE)
+    ends = "" in trie
+    if ends and not children:
+        return rules.shared(_MORE, shared_rules())
+    if len(children) == 1 and not ends and children[0] in _NOT:
+        options: list[Node] = [rules.shared(_NOT[children[0]], shared_rules())]
+    else:
+        options = [rules.shared(node, shared_rules()) for node in _outside(frozenset(children))]
+        options += [] if ends else [_QUOTE]
     options += [
         concatenation(Literal(character), _behind(trie[character], rules)) for character in children
     ]
@@ -86,18 +93,21 @@ def _behind(trie: Trie, rules: Rules) -> Node:
 def _outside(children: frozenset[str]) -> Iterator[Node]:
     """Yield what a name may go on with that is no child: its next character and all the rest."""
     hit = [group for group in _GROUPS if not children.isdisjoint(group)]
-    if len(hit) == 1:
+    strange = children - _LETTERS
+    if len(hit) == 1 and not strange:
         yield _WITHOUT[hit[0]]
     else:
         yield from (_WITHIN[group] for group in _GROUPS if group not in hit)
+        yield from (_beside(strange), _ESCAPE)
     yield from (_SINGLE[c] for group in hit for c in group if c not in children)
-    strange = children - _LETTERS
-    if strange:
-        rest = _OTHER - CharacterSet.from_text("".join(strange))
-        yield concatenation(Characters(rest), REST)
-    else:
-        yield _ELSE
-    yield _ESCAPE
+
+
+def _beside(strange: frozenset[str]) -> Node:
+    """Return the names that begin with a character of no group."""
+    if not strange:
+        return _ELSE
+    rest = _OTHER - CharacterSet.from_text("".join(strange))
+    return concatenation(Characters(rest), REST)
 
 
 @cache
@@ -108,11 +118,18 @@ def shared_rules() -> MappingProxyType[str, Node]:
         _ELSE.rule: concatenation(Characters(_OTHER), REST),
         _ESCAPE.rule: concatenation(BACKSLASH, escape_letters(ANY_CHARACTER), REST),
     }
+    for family in _FAMILIES:
+        outside = [_WITHIN[group] for group in _GROUPS if group not in family]
+        rules[_AWAY[family].rule] = alternation(*outside, _ELSE, _ESCAPE)
+        for group in family:
+            others = (_WITHIN[other] for other in family if other != group)
+            rules[_WITHOUT[group].rule] = alternation(*others, _AWAY[family])
     for group in _GROUPS:
-        others = (_WITHIN[other] for other in _GROUPS if other != group)
-        rules[_WITHOUT[group].rule] = alternation(*others)
         rules[_WITHIN[group].rule] = concatenation(Characters(CharacterSet.from_text(group)), REST)
-        rules.update({_SINGLE[c].rule: concatenation(Literal(c), REST) for c in group})
+        for c in group:
+            rules[_SINGLE[c].rule] = concatenation(Literal(c), REST)
+            rules[_NOT[c].rule] = alternation(*_outside(frozenset(c)), _QUOTE)
+    rules[_MORE.rule] = alternation(*_WITHIN.values(), _ELSE, _ESCAPE)
     return MappingProxyType(rules)
 
 

@@ -86,9 +86,10 @@ class Members:
         for name, known in self.shape.fields.items():
             if known.formula is FALSE:
                 continue
-            text = concatenation(
-                Literal(write_json(name) + self.spelling.colon), self.value(known.formula)
-            )
+            key = Literal(write_json(name) + self.spelling.colon)
+            text = concatenation(key, self.value(known.formula))
+            if text == NOTHING and not known.required:
+                continue
             if name in free:
                 self.floating.append(text)
             else:

@@ -15,6 +15,8 @@ from ninfer.text.schema.magnitudes import (
 )
 
 SIGNIFICANT = 17
+FRACTIONAL_SIGNIFICANT = 15
+"""With so few digits, what is no whole number does not become one in binary64."""
 LEADING_ZEROS = 7
 """Zeros right behind the point; smaller magnitudes take an exponent."""
 
@@ -40,6 +42,11 @@ class PlainDecimals:
     is_fractional: bool
 
     @property
+    def significant(self) -> int:
+        """Return how many significant digits a spelling may have."""
+        return FRACTIONAL_SIGNIFICANT if self.is_fractional else SIGNIFICANT
+
+    @property
     def start(self) -> PlainState:
         """Return the first state."""
         return PlainState("sign" if self.sign else "first")
@@ -55,11 +62,11 @@ class PlainDecimals:
             case "zero":
                 yield ".", state._replace(stage="point")
             case "whole":
-                if state.place < SIGNIFICANT:
+                if state.place < self.significant:
                     yield from ((digit, self._whole(state, digit)) for digit in "0123456789")
                     yield ".", self._behind_whole(state)._replace(stage="point")
             case _:
-                if state.significant < SIGNIFICANT:
+                if state.significant < self.significant:
                     yield from ((digit, self._fraction(state, digit)) for digit in "123456789")
                     if state.significant or state.place < LEADING_ZEROS:
                         yield "0", self._fraction(state, "0")

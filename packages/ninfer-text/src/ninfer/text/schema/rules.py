@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from ninfer.contract.errors import UnsupportedSchema
 from ninfer.contract.location import JsonPointer
-from ninfer.text.grammar import Literal, Node, Reference
+from ninfer.text.grammar import Literal, Node, Reference, references
 
 RULE_LIMIT = 32_768
 """How many rules one grammar may need."""
@@ -20,7 +19,6 @@ _INLINE = (Reference, Literal)
 class Rules:
     """Named bodies; names are numbered in the order of first use."""
 
-    shared: MappingProxyType[str, Node]
     bodies: dict[str, Node] = field(default_factory=dict)
     made: dict[Hashable, Node] = field(default_factory=dict)
     """Nodes by what they were made from, for makers that would repeat themselves."""
@@ -45,10 +43,15 @@ class Rules:
         """Give a reserved name its body."""
         self.bodies[name.rule] = body
 
-    def share(self, shared: Mapping[str, Node]) -> None:
-        """Add rules that every grammar has under the same names."""
-        if not shared.keys() <= self.bodies.keys():
-            self.bodies.update(shared)
+    def shared(self, node: Node, table: Mapping[str, Node]) -> Node:
+        """Return a node after adding the rules of a common table that it leans on."""
+        pending = list(references(node))
+        while pending:
+            name = pending.pop()
+            if name not in self.bodies:
+                self.bodies[name] = table[name]
+                pending.extend(references(table[name]))
+        return node
 
     def named(self, body: Node) -> Node:
         """Return a reference to a rule of this body; texts and references stand for themselves."""
@@ -59,8 +62,3 @@ class Rules:
             found = self._names[body] = self.reserve()
             self.define(found, body)
         return found
-
-    def all(self) -> Iterable[tuple[str, Node]]:
-        """Return every rule."""
-        yield from self.shared.items()
-        yield from self.bodies.items()

@@ -89,7 +89,6 @@ def run_of(dfa: Dfa) -> Run | None:
 
 def run_node(run: Run, rules: Rules) -> Node:
     """Return the quoted strings of a run."""
-    rules.share(shared_rules())
     return rules.named(
         concatenation(_QUOTE, _Spelled(run.members, rules).behind(run.low, run.high))
     )
@@ -153,6 +152,6 @@ class _Spelled:
 
     def _rest(self) -> Node:
         if self.members == ANY_CHARACTER:
-            return REST
+            return self.rules.shared(REST, shared_rules())
         loop = Dfa((tuple((a, b, 0) for a, b in self.members.ranges),), b"\1")
         return self.rules.named(Automaton(behind_quote(quoted(loop))))

@@ -15,7 +15,7 @@ from ninfer.text.grammar import (
     Node,
     alternation,
 )
-from ninfer.text.json_rules import STRING
+from ninfer.text.json_rules import JSON_RULES, STRING
 from ninfer.text.json_source import write_json
 from ninfer.text.schema.decimals import decimal_automaton
 from ninfer.text.schema.escaping import quoted
@@ -95,7 +95,7 @@ def string_nodes(strings: StringSet, automata: StringAutomata, rules: Rules) -> 
         yield texts_node([write_json(text) for text in strings.finite])
     for term in strings.terms:
         if term == ANY_TERM:
-            yield STRING
+            yield rules.shared(STRING, JSON_RULES)
             continue
         run = _run(term, automata)
         yield Automaton(quoted(automata.term(term))) if run is None else run_node(run, rules)
