@@ -10,7 +10,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ninfer.contract import EngineOptions, IntegrityError, SpeculativeBackend, UnsupportedOption
+from ninfer.contract import (
+    EngineOptions,
+    IntegrityError,
+    ModelError,
+    SpeculativeBackend,
+    UnsupportedOption,
+)
 from ninfer.runtime.loading import LoadedModel
 from ninfer.runtime.models.kv_pool import PAGE_TOKENS, KvPool, SlotMap
 from ninfer.runtime.program import TorchProgram
@@ -28,8 +34,30 @@ def test_the_shape_follows_model_and_options(model: LoadedModel) -> None:
     shape = program(model, max_concurrency=3, max_context=4096).shape
     assert (shape.rows, shape.draft_limit, shape.token_domain) == (3, 0, 260)
     assert (shape.context_tokens, shape.kv_tokens) == (512, 3 * 512)
-    shared = program(model, max_concurrency=3, max_context=256, kv_tokens=200).shape
+    shared = program(model, max_concurrency=3, max_context=200, kv_tokens=200).shape
     assert (shared.context_tokens, shared.kv_tokens) == (200, 256)
+
+
+def test_key_value_memory_that_holds_no_whole_context_is_refused(model: LoadedModel) -> None:
+    with pytest.raises(ValueError, match=r"^kv_tokens: 200 .* no context of 256: 56 are missing"):
+        program(model, max_concurrency=3, max_context=256, kv_tokens=200)
+    assert program(model, max_context=4096, kv_tokens=512).shape.context_tokens == 512
+
+
+def test_key_value_memory_beyond_the_device_is_refused_by_its_size(model: LoadedModel) -> None:
+    with pytest.raises(ModelError, match=r"^kv_tokens: no memory for .* of \d+ tokens"):
+        program(model, kv_tokens=1 << 48)
+
+
+def test_the_memory_report_counts_what_was_reserved(model: LoadedModel) -> None:
+    config, owner = model.decoder.config, program(model, max_concurrency=2, kv_tokens=640)
+    memory = owner.memory
+    token_bytes = 2 * config.attention_layers * config.kv_heads * config.head_dim
+    assert memory.kv_bytes == 640 * token_bytes * model.decoder.dtype.itemsize
+    assert memory.mask_host_bytes == 2 * 4 * (-(-260 // 32))
+    assert (memory.mask_device_bytes, memory.state_bytes) == (0, 0)
+    matrices = config.layers * 3 * config.hidden * config.ffn
+    assert memory.weight_bytes > matrices * model.decoder.dtype.itemsize
 
 
 def test_a_backend_without_a_drafter_is_refused(model: LoadedModel) -> None:

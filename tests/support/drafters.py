@@ -28,6 +28,7 @@ class ScriptedDrafter:
     width: int = 64
     backend: SpeculativeBackend = SpeculativeBackend.MTP
     proposals: int = 0
+    weight_bytes: int = 0
 
     @property
     def feature_width(self) -> int:

@@ -17,6 +17,7 @@ from ninfer.contract import (
     IntegrityError,
     Lookahead,
     MaskProvider,
+    MemoryReport,
     OpenedSequence,
     PendingBatch,
     PendingRow,
@@ -134,6 +135,14 @@ class ScriptedProgram:
             kv_used_pages=used,
             kv_capacity_pages=self._capacity_pages,
             page_tokens=self._page_tokens,
+        )
+
+    @property
+    def memory(self) -> MemoryReport:
+        mask_bytes = 4 * mask_words(self.shape.token_domain) * (self.shape.draft_limit + 1)
+        return MemoryReport(
+            kv_bytes=self._bytes_per_token * self.shape.kv_tokens,
+            mask_host_bytes=mask_bytes * self.shape.rows,
         )
 
     def can_open(self, prompt_tokens: int, output_tokens: int) -> bool:

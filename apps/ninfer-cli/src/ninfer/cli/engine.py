@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ninfer.cli.failure import InputError
+from ninfer.cli.failure import InputError, option_error
 from ninfer.contract import EngineOptions
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _named_errors(device: str | None) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise InputError("engine options", str(error)) from error
+        raise option_error(error) from error
     except RuntimeError as error:
         # What torch says of a device that it does not know or cannot reach.
         if device is None:

@@ -49,6 +49,9 @@ _FLAGS = {
     "seed": "--seed",
     "execution.requested_output_tokens": "--max-new",
     "max_context": "--max-context",
+    "kv_tokens": "--kv-capacity",
+    "prefill_chunk": "--prefill-chunk",
+    "draft_tokens": "--draft-tokens",
     "execution.thinking.budget_tokens": "--thinking-budget",
     "prompt.enable_thinking": "--no-thinking",
     "prompt.reasoning_effort": "--reasoning-effort",
@@ -58,6 +61,17 @@ _FLAGS = {
     "prompt": "--prompt",
     "prompt.messages": "--prompt",
 }
+
+
+def option_error(error: ValueError) -> InputError:
+    """Return the refusal of an engine option, with the flag that gave it; ``name: fact`` is known.
+
+    Other texts keep their words, and the place says that it is about the engine's options.
+    """
+    name, separator, fact = str(error).partition(": ")
+    if separator and name in _FLAGS:
+        return InputError(_FLAGS[name], fact)
+    return InputError("engine options", str(error))
 
 
 class InputError(Exception):

@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ninfer.contract import EngineOptions, ModelError, SpeculativeBackend
 from ninfer.gateway.opening import OpenEngine, open_quietly
 from ninfer.gateway.options import ServerOptions
+
+if TYPE_CHECKING:
+    from ninfer.runtime import Engine, RequestLog
 
 STATUS_BAD_INPUT = 2
 
@@ -49,20 +54,36 @@ def _serve(flags: argparse.Namespace, open_engine: OpenEngine) -> None:
         except OSError as error:
             raise FlagError(f"--request-log-jsonl {error.filename}: {error.strerror}") from None
         log.server_start(server.public_facts())
-    opened = open_engine(
-        flags.model,
-        options,
-        device=flags.device,
-        drafter_path=flags.draft_model,
-        chat_template=template,
-        log=log,
-    )
-    with opened as engine:
+    with _opened(flags, options, template, log, open_engine) as engine:
         try:
             asyncio.run(serve_until_signalled(engine, server))
         except OSError as error:
             place = f"--host {flags.host} --port {flags.port}"
             raise FlagError(f"{place}: {error.strerror or error}") from None
+
+
+@contextmanager
+def _opened(
+    flags: argparse.Namespace,
+    options: EngineOptions,
+    template: str | None,
+    log: RequestLog | None,
+    open_engine: OpenEngine,
+) -> Iterator[Engine]:
+    with ExitStack() as stack:
+        try:
+            opened = open_engine(
+                flags.model,
+                options,
+                device=flags.device,
+                drafter_path=flags.draft_model,
+                chat_template=template,
+                log=log,
+            )
+            engine = stack.enter_context(opened)
+        except ValueError as error:
+            raise _flag_error(error) from None
+        yield engine
 
 
 def parser() -> argparse.ArgumentParser:
@@ -119,9 +140,13 @@ def _engine_options(flags: argparse.Namespace) -> EngineOptions:
             grammar_cache_bytes=flags.grammar_cache_bytes,
         )
     except ValueError as error:
-        name, _, fact = str(error).partition(": ")
-        flag = {"kv_tokens": "kv-capacity"}.get(name, name.replace("_", "-"))
-        raise FlagError(f"--{flag}: {fact}") from None
+        raise _flag_error(error) from None
+
+
+def _flag_error(error: ValueError) -> FlagError:
+    name, _, fact = str(error).partition(": ")
+    flag = {"kv_tokens": "kv-capacity"}.get(name, name.replace("_", "-"))
+    return FlagError(f"--{flag}: {fact}")
 
 
 def _draft_tokens(flags: argparse.Namespace, backend: SpeculativeBackend) -> int:

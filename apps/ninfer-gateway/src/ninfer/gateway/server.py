@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from sanic.server.protocols.http_protocol import HttpProtocol
 
+from ninfer.contract import MemoryReport
 from ninfer.gateway.app import create_app
 from ninfer.gateway.options import ServerOptions
 from ninfer.runtime import Engine
@@ -72,7 +73,7 @@ def listen(options: ServerOptions) -> socket.socket:
 
 
 async def serve_until_signalled(engine: Engine, options: ServerOptions) -> None:
-    """Serve until SIGINT or SIGTERM, and say on stderr where."""
+    """Serve until SIGINT or SIGTERM, and say on stderr where and with how much memory."""
     import sys
 
     stop = asyncio.Event()
@@ -81,8 +82,22 @@ async def serve_until_signalled(engine: Engine, options: ServerOptions) -> None:
         loop.add_signal_handler(number, stop.set)
     async with serve(engine, options) as running:
         sys.stderr.write(f"serving {options.model_id} at {running.url}\n")
+        sys.stderr.write(memory_line(engine.memory_summary()) + "\n")
         sys.stderr.flush()
         await stop.wait()
+
+
+def memory_line(memory: MemoryReport) -> str:
+    """Return what an engine holds and may take, in one line for a reader."""
+    parts = {
+        "weights": memory.weight_bytes,
+        "key-value pool": memory.kv_bytes,
+        "recurrent states": memory.state_bytes,
+        "masks": memory.mask_host_bytes + memory.mask_device_bytes,
+        "paused requests up to": memory.host_snapshot_bytes,
+        "grammars up to": memory.grammar_cache_bytes,
+    }
+    return "memory: " + ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in parts.items())
 
 
 async def _drain(connections: set[HttpProtocol], seconds: float) -> None:

@@ -69,6 +69,7 @@ from ninfer.contract.mask import (
     mask_words,
 )
 from ninfer.contract.program import (
+    MemoryReport,
     OpenedSequence,
     PrefillStep,
     PrefixPath,
@@ -247,6 +248,7 @@ __all__ = [
     "OpenedSequence",
     "PrefillStep",
     "PrefixPath",
+    "MemoryReport",
     "Program",
     "ProgramShape",
     "ProgramUsage",

@@ -98,6 +98,24 @@ class ProgramUsage:
     state_capacity_slots: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryReport:
+    """What an engine holds from its start on; nothing of it grows with requests.
+
+    Units: bytes. ``weight_bytes`` counts the model and its drafter, ``kv_bytes`` the keys and
+    values of both; ``host_snapshot_bytes`` and ``grammar_cache_bytes`` are what paused requests
+    and compiled grammars may take of host memory at most.
+    """
+
+    weight_bytes: int = 0
+    kv_bytes: int = 0
+    state_bytes: int = 0
+    mask_host_bytes: int = 0
+    mask_device_bytes: int = 0
+    host_snapshot_bytes: int = 0
+    grammar_cache_bytes: int = 0
+
+
 class ResumeState(Protocol):
     """What a paused sequence owns: a full copy, or the facts to compute it again."""
 
@@ -138,6 +156,11 @@ class Program(Protocol):
     @property
     def usage(self) -> ProgramUsage:
         """Return what is allocated now; read by the worker only."""
+        ...
+
+    @property
+    def memory(self) -> MemoryReport:
+        """Return what was reserved once; the bounds of host memory are the engine's to fill in."""
         ...
 
     def open(self, request: SequenceRequest) -> OpenedSequence:

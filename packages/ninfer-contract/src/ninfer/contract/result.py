@@ -62,7 +62,10 @@ class ConstraintReport:
     matcher_seconds: float = 0.0
 
     def record(self) -> dict[str, object]:
-        """Return the one JSON shape of every entry: command line, HTTP, log and benches."""
+        """Return the one JSON shape of every entry: command line, HTTP, log and benches.
+
+        ``timings_seconds`` is None where nobody asked for phase timings.
+        """
         return {
             "branch": self.branch.value,
             "complete": self.complete,
@@ -74,7 +77,9 @@ class ConstraintReport:
                 "prepare": self.prepare_seconds,
                 "mask": self.mask_seconds,
                 "matcher": self.matcher_seconds,
-            },
+            }
+            if self.timings_collected
+            else None,
         }
 
 

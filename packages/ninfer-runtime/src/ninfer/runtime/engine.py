@@ -9,12 +9,14 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from types import TracebackType
 
 from ninfer.contract import (
     DeviceFailure,
     EngineOptions,
     GenerationResult,
+    MemoryReport,
     NInferError,
     Program,
     PromptInput,
@@ -55,6 +57,11 @@ class Engine:
         self.options = options or EngineOptions()
         self.frontend = frontend
         self.shape = program.shape
+        self._memory = replace(
+            program.memory,
+            host_snapshot_bytes=self.options.host_snapshot_bytes,
+            grammar_cache_bytes=self.options.grammar_cache_bytes,
+        )
         self._now = now
         self._log = log or SilentLog()
         self._counters = Counters()
@@ -183,6 +190,10 @@ class Engine:
         stats = self._counters.snapshot()
         stats.requests_outstanding = self._outstanding.taken
         return stats
+
+    def memory_summary(self) -> MemoryReport:
+        """Return what the engine holds since its start, and what it may take of host memory."""
+        return self._memory
 
     def metrics(self, model: str = "") -> list[Metric]:
         """Return the engine's metric families; ``model`` is the public name of what it serves."""

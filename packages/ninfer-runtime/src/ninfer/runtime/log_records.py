@@ -9,7 +9,6 @@ from dataclasses import asdict
 from typing import Any
 
 from ninfer.contract import (
-    ConstraintReport,
     GenerationResult,
     NInferError,
     RequestError,
@@ -71,7 +70,7 @@ def done_record(request: EngineRequest, result: GenerationResult) -> Record:
         "scheduling": asdict(result.scheduling),
         "admission": {"bypasses": request.bypasses},
         "thinking": None if result.thinking is None else asdict(result.thinking),
-        "constraint": None if result.constraint is None else constraint_record(result.constraint),
+        "constraint": None if result.constraint is None else result.constraint.record(),
     }
 
 
@@ -82,25 +81,6 @@ def error_record(request: EngineRequest, error: NInferError) -> Record:
         "request": _request(request),
         "completion_tokens": len(request.tokens),
         "error": _error(error),
-    }
-
-
-def constraint_record(report: ConstraintReport) -> Record:
-    """Return the constraint object that every protocol, log and bench shows."""
-    return {
-        "branch": report.branch.value,
-        "complete": report.complete,
-        "terminated": report.terminated,
-        "cache": report.cache.value,
-        "mask_positions": report.mask_positions,
-        "mask_upload_bytes": report.mask_upload_bytes,
-        "timings_seconds": {
-            "prepare": report.prepare_seconds,
-            "mask": report.mask_seconds,
-            "matcher": report.matcher_seconds,
-        }
-        if report.timings_collected
-        else None,
     }
 
 

@@ -46,6 +46,7 @@ class Decoder:
     """One model in memory.
 
     Shapes: hidden dtype[N, hidden] after the final norm; logits float32[M, vocab_rows].
+    Units:  ``weight_bytes`` of all weights, a tied head's own copy included.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Decoder:
         self._norm = prepare_norm(weights.norm(), config.norm_eps)
         self._head = strategy.prepare(weights.head())
         self._rotation = Rotation(config.rope, device, dtype)
+        self.weight_bytes = weights.read_bytes
 
     def new_pool(self, pages: int, rows: int = 1) -> KvPool:
         """Return an empty pool for this model; ``rows`` counts places for recurrent states."""

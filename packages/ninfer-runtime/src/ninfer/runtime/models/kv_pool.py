@@ -52,6 +52,16 @@ class KvPool:
         return 2 * self.keys[:, 0].nbytes
 
     @property
+    def kv_bytes(self) -> int:
+        """Return the bytes of all keys and values."""
+        return self.keys.nbytes + self.values.nbytes
+
+    @property
+    def state_bytes(self) -> int:
+        """Return the bytes of all rows' recurrent states."""
+        return 0 if self.recurrent is None else self.recurrent.state_bytes
+
+    @property
     def row_bytes(self) -> int:
         """Return the bytes of one row's recurrent states."""
         return 0 if self.recurrent is None else self.recurrent.row_bytes

@@ -79,6 +79,11 @@ class RecurrentPool:
         """Return the bytes of one row over all layers."""
         return self.tails[:, 0].nbytes + self.states[:, 0].nbytes
 
+    @property
+    def state_bytes(self) -> int:
+        """Return the bytes of all rows over all layers."""
+        return self.tails.nbytes + self.states.nbytes
+
     def begin(self) -> None:
         """Start a pass; records of an earlier one are dropped."""
         self.records = None

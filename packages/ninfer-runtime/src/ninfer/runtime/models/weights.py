@@ -92,7 +92,10 @@ _NESTED_ROOT = "model.language_model."
 
 
 class WeightReader:
-    """Reads weights in one format onto one device and checks every shape."""
+    """Reads weights in one format onto one device and checks every shape.
+
+    Units: ``read_bytes`` of all tensors so far, as they stand on the device.
+    """
 
     def __init__(
         self, source: TensorSource, config: DecoderConfig, device: torch.device, dtype: torch.dtype
@@ -101,6 +104,7 @@ class WeightReader:
         self._config = config
         self._device = device
         self._dtype = dtype
+        self.read_bytes = 0
         nested = source.has(_NESTED_ROOT + "embed_tokens.weight")
         self._root = _NESTED_ROOT if nested else "model."
 
@@ -193,7 +197,9 @@ class WeightReader:
         tensor = self._source.tensor(name)
         if tuple(tensor.shape) != shape:
             raise self._source.fail(name, f"shape {tuple(tensor.shape)}, expected {shape}")
-        return tensor.to(self._device, self._dtype if dtype is None else dtype)
+        found = tensor.to(self._device, self._dtype if dtype is None else dtype)
+        self.read_bytes += found.nbytes
+        return found
 
     def _queries(self, name: str) -> tuple[Projection, list[Projection]]:
         """Return the query rows, and the gate's, which checkpoints interleave head by head."""

@@ -47,6 +47,16 @@ class MaskBuffer:
         self._device = self._host if on_host else torch.zeros_like(self._host, device=device)
         self._is_copied = not on_host
 
+    @property
+    def host_bytes(self) -> int:
+        """Return the bytes of the host buffer."""
+        return self._host.nbytes
+
+    @property
+    def device_bytes(self) -> int:
+        """Return the bytes of the copy on the device; 0 where the host's buffer serves."""
+        return self._device.nbytes if self._is_copied else 0
+
     def fill(self, provider: MaskProvider | None, drafts: Sequence[Sequence[int]]) -> RoundMasks:
         """Ask the provider once for the masks of all rows.
 

@@ -19,10 +19,10 @@ def program_shape(
 ) -> ProgramShape:
     """Return what a program for this model, with such a drafter, will hold.
 
-    Math:   context = min(max_context, the model's own, KV capacity); KV pages = kv_tokens rounded
-            up to pages, or every row's whole context.
-    Raises: UnsupportedOption — the model has no such drafter, or the number of drafts is none that
-            it can make.
+    Math:   context = min(max_context, the model's own); KV pages = kv_tokens rounded up to pages,
+            or every row's whole context.
+    Raises: ValueError — kv_tokens do not hold one context; UnsupportedOption — the model has no
+            such drafter, or the number of drafts is none that it can make.
     """
     draft_limit = _draft_limit(options, drafter)
     context = min(options.max_context, model.decoder.config.context_tokens)
@@ -30,7 +30,7 @@ def program_shape(
         pages = options.max_concurrency * pages_for(context)
     else:
         pages = pages_for(options.kv_tokens)
-        context = min(context, options.kv_tokens)
+        _require_context(context, options.kv_tokens)
     return ProgramShape(
         rows=options.max_concurrency,
         draft_limit=draft_limit,
@@ -39,6 +39,14 @@ def program_shape(
         kv_tokens=pages * PAGE_TOKENS,
         prefill_chunk_tokens=options.prefill_chunk,
     )
+
+
+def _require_context(context: int, kv_tokens: int) -> None:
+    if kv_tokens < context:
+        raise ValueError(
+            f"kv_tokens: {kv_tokens} tokens hold no context of {context}: "
+            f"{context - kv_tokens} are missing"
+        )
 
 
 def _draft_limit(options: EngineOptions, drafter: SpeculativeBackend | None) -> int:

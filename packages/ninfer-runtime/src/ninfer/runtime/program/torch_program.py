@@ -15,6 +15,7 @@ from ninfer.contract import (
     EngineOptions,
     IntegrityError,
     MaskProvider,
+    MemoryReport,
     OpenedSequence,
     PendingBatch,
     PendingRow,
@@ -43,6 +44,7 @@ from ninfer.runtime.program.decode_forward import decode_forward
 from ninfer.runtime.program.decode_round import DecodeRound, OrdinaryRound
 from ninfer.runtime.program.drafting import Drafting
 from ninfer.runtime.program.mask_buffer import MaskBuffer
+from ninfer.runtime.program.reservation import reserved
 from ninfer.runtime.program.resident_set import ResidentSet
 from ninfer.runtime.program.resume import PausedSequence
 from ninfer.runtime.program.sampler import Sampler
@@ -54,7 +56,8 @@ from ninfer.runtime.program.speculative_round import SpeculativeRound
 class TorchProgram:
     """One model, its KV pool, and the sequences in it; a drafter if the options ask for one.
 
-    Raises: UnsupportedOption — the options ask for a drafter that is not the given one.
+    Raises: UnsupportedOption — the options ask for a drafter that is not the given one; ValueError
+            — the key-value memory holds no whole context; ModelError — there is not as much.
     """
 
     def __init__(
@@ -68,11 +71,11 @@ class TorchProgram:
         self._shape = program_shape(model, chosen, None if drafter is None else drafter.backend)
         shape, device = self._shape, model.decoder.device
         pages = shape.kv_tokens // PAGE_TOKENS
-        self._pool = model.decoder.new_pool(pages, shape.rows)
+        self._pool = reserved(shape, lambda: model.decoder.new_pool(pages, shape.rows))
         self._taps = () if drafter is None else drafter.taps
         pools = [self._pool]
         if drafter is not None:
-            pools.append(drafter.new_pool(pages))
+            pools.append(reserved(shape, lambda: drafter.new_pool(pages)))
         lookahead = None if drafter is None else drafter.lookahead
         self._residents = ResidentSet(KvGroup(pools), pages, shape.rows, device, lookahead)
         self._sampler = Sampler(shape.rows, shape.token_domain, device)
@@ -85,6 +88,13 @@ class TorchProgram:
         if drafter is not None:
             self._drafting = Drafting(drafter, pools[1], self._residents, shape)
             self._round = SpeculativeRound(*parts, self._drafting, shape)
+        self._memory = MemoryReport(
+            weight_bytes=model.decoder.weight_bytes + (drafter.weight_bytes if drafter else 0),
+            kv_bytes=sum(pool.kv_bytes for pool in pools),
+            state_bytes=sum(pool.state_bytes for pool in pools),
+            mask_host_bytes=masks.host_bytes,
+            mask_device_bytes=masks.device_bytes,
+        )
         self._pending: PendingBatch | None = None
 
     @property
@@ -96,6 +106,11 @@ class TorchProgram:
     def usage(self) -> ProgramUsage:
         """Return what is allocated now."""
         return self._residents.usage
+
+    @property
+    def memory(self) -> MemoryReport:
+        """Implements: Program.memory."""
+        return self._memory
 
     def can_open(self, prompt_tokens: int, output_tokens: int) -> bool:
         """Implements: Program.can_open; the whole prompt and one round of output must fit."""

@@ -53,6 +53,7 @@ class DflashDrafter:
         self._layers = [self._layer(index, weights) for index in range(shape.layers)]
         self._norm = prepare_norm(weights.scale("norm.weight", shape.hidden), shape.norm_eps)
         self._rotation = Rotation(shape.rope, target.device, target.dtype)
+        self.weight_bytes = weights.read_bytes
 
     def new_pool(self, pages: int) -> KvPool:
         """Implements: Drafter.new_pool."""

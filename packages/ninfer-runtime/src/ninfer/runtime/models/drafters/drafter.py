@@ -79,6 +79,11 @@ class Drafter(Protocol):
         ...
 
     @property
+    def weight_bytes(self) -> int:
+        """Return the bytes of its own weights."""
+        ...
+
+    @property
     def lookahead(self) -> int:
         """Return how many tokens after a column its entry depends on."""
         ...

@@ -56,6 +56,7 @@ class MtpDrafter:
         self._block = AttentionBlock(config, layer, target.strategy)
         self._norm = norm("norm")
         self._rotation = Rotation(config.rope, target.device, target.dtype)
+        self.weight_bytes = weights.read_bytes
 
     def new_pool(self, pages: int) -> KvPool:
         """Implements: Drafter.new_pool."""
