@@ -56,11 +56,14 @@ class Case:
 
     def expected(self, text: list[int], count: int) -> list[int]:
         """Return the drafts after a text whose last token is the anchor."""
-        pool = self.model.decoder.new_pool(8)
-        row = RowInput(text[:-1], 0, SlotMap(range(8)))
-        hidden = self.model.decoder.forward(forward_batch([row], pool), pool)
         domain = self.model.facts.token_domain
-        return self.oracle.drafts(text, hidden, count, domain)
+        return self.oracle.drafts(text, self.hidden(text[:-1]), count, range(domain))
+
+    def hidden(self, text: list[int]) -> torch.Tensor:
+        """Return the target's final hidden states of a text."""
+        pool = self.model.decoder.new_pool(8)
+        row = RowInput(text, 0, SlotMap(range(8)))
+        return self.model.decoder.forward(forward_batch([row], pool), pool)
 
     def require_notes(
         self, noted: RecordingDrafter, ledger: list[int], least: int, first: int = 0
@@ -198,3 +201,26 @@ def test_a_missing_tensor_is_named(case: Case, tmp_path: Path) -> None:
     del weights["mtp.fc.weight"]
     with pytest.raises(ModelError, match=r"mtp\.fc\.weight"):
         load_drafter(case.model, MTP, write_drafter(tmp_path / "d", case.oracle.config, weights))
+
+
+def test_a_shortlist_bounds_what_is_proposed(case: Case, tmp_path: Path) -> None:
+    ids = list(range(1, 260, 9))
+    weights = case.oracle.weights | {"shortlist": torch.tensor(ids, dtype=torch.int32)}
+    drafter = load_drafter(case.model, MTP, write_drafter(tmp_path, case.oracle.config, weights))
+    noted = RecordingDrafter(drafter)
+    owner = TorchProgram(case.model, EngineOptions(speculative=MTP, draft_tokens=1), noted)  # type: ignore[arg-type]
+    row = open_row(owner, prompt(30, 5))
+    text = [*prompt(30, 5), *start(owner, row)]
+    text += run(owner, row, 4)
+    for frontier, _, drafts in noted.notes[:4]:
+        states = case.hidden(text[:frontier])
+        assert drafts == case.oracle.drafts(text[: frontier + 1], states, 1, ids)
+
+
+@pytest.mark.parametrize("ids", [[], [3, 2], [5, 5], [-1, 4], [4, 260]])
+def test_a_shortlist_of_no_ascending_ids_is_refused(
+    case: Case, tmp_path: Path, ids: list[int]
+) -> None:
+    weights = case.oracle.weights | {"shortlist": torch.tensor(ids, dtype=torch.int32)}
+    with pytest.raises(ModelError, match="shortlist"):
+        load_drafter(case.model, MTP, write_drafter(tmp_path, case.oracle.config, weights))

@@ -46,8 +46,12 @@ class MtpOracle:
     embedding: Tensor
     head: Tensor
 
-    def drafts(self, tokens: Sequence[int], hidden: Tensor, count: int, domain: int) -> list[int]:
+    def drafts(
+        self, tokens: Sequence[int], hidden: Tensor, count: int, ids: Sequence[int]
+    ) -> list[int]:
         """Return the drafts after a text whose last token, the anchor, has no hidden state yet.
+
+        Only ``ids`` can be proposed.
 
         Shapes: hidden float32[len(tokens) − 1, width], after the target's final norm.
         """
@@ -55,7 +59,7 @@ class MtpOracle:
         drafts: list[int] = []
         while len(drafts) < count:
             m = self._states(following, states)[-1]
-            drafts.append(int((self.head[:domain] @ m).argmax()))
+            drafts.append(ids[int((self.head[list(ids)] @ m).argmax())])
             following.append(drafts[-1])
             states = torch.cat((states, m[None]))
         return drafts

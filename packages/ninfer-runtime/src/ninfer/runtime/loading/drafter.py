@@ -17,6 +17,7 @@ from ninfer.runtime.models.drafters import Drafter
 from ninfer.runtime.models.drafters.config import drafter_config
 from ninfer.runtime.models.drafters.dflash import DflashDrafter
 from ninfer.runtime.models.drafters.dflash2 import Dflash2Drafter
+from ninfer.runtime.models.drafters.head import DraftHead
 from ninfer.runtime.models.drafters.mtp import MtpDrafter
 from ninfer.runtime.models.weights import WeightReader
 
@@ -51,7 +52,8 @@ def load_drafter(
         case SpeculativeBackend.DFLASH2:
             return Dflash2Drafter(config, reader, target, domain)
         case _:
-            return MtpDrafter(config.layers, reader, target, domain)
+            head = DraftHead(target, domain, _shortlist(checkpoint, domain))
+            return MtpDrafter(config.layers, reader, target, head)
 
 
 def _own_mtp(model: LoadedModel, backend: SpeculativeBackend) -> Drafter | None:
@@ -64,7 +66,7 @@ def _own_mtp(model: LoadedModel, backend: SpeculativeBackend) -> Drafter | None:
     target = model.decoder
     config = replace(target.config, layers=1, delta=None)
     reader = WeightReader(checkpoint, config, target.device, target.dtype)
-    return MtpDrafter(config, reader, target, model.facts.token_domain)
+    return MtpDrafter(config, reader, target, DraftHead(target, model.facts.token_domain))
 
 
 def _shipped_folder(model: LoadedModel, backend: SpeculativeBackend) -> Path:
@@ -81,6 +83,20 @@ def _shipped_folder(model: LoadedModel, backend: SpeculativeBackend) -> Path:
         if folder.is_dir():
             return folder
     raise ModelError(f"{wanted}: {SHIPPED_PACKAGE} is not installed with such a drafter")
+
+
+def _shortlist(checkpoint: Checkpoint, token_domain: int) -> Tensor | None:
+    """Return the ascending ids that a drafter restricts itself to, if it does."""
+    name = "shortlist"
+    if not checkpoint.has(name):
+        return None
+    ids = checkpoint.tensor(name)
+    if ids.dim() != 1 or not len(ids) or ids.is_floating_point():
+        raise checkpoint.fail(name, f"{ids.dtype}{tuple(ids.shape)} is no list of token ids")
+    wide = ids.to(torch.int64)
+    if bool((wide.diff() <= 0).any()) or not 0 <= int(wide[0]) <= int(wide[-1]) < token_domain:
+        raise checkpoint.fail(name, f"not ascending ids below {token_domain}")
+    return wide
 
 
 class _Dequantised:

@@ -16,6 +16,7 @@ from ninfer.runtime.models.attention_block import AttentionBlock
 from ninfer.runtime.models.config import DecoderConfig
 from ninfer.runtime.models.decoder import Decoder
 from ninfer.runtime.models.drafters.drafter import ContextRow, Proposal, ProposalRow
+from ninfer.runtime.models.drafters.head import DraftHead
 from ninfer.runtime.models.forward_batch import RowInput, forward_batch
 from ninfer.runtime.models.kv_pool import KvPool
 from ninfer.runtime.models.norm import Norm, prepare_norm
@@ -38,13 +39,13 @@ class MtpDrafter:
     drafts_ahead = True
 
     def __init__(
-        self, config: DecoderConfig, weights: WeightReader, target: Decoder, token_domain: int
+        self, config: DecoderConfig, weights: WeightReader, target: Decoder, head: DraftHead
     ) -> None:
         width, eps = config.hidden, config.norm_eps
         self.feature_width = width
         self._config = config
         self._target = target
-        self._token_domain = token_domain
+        self._head = head
 
         def norm(name: str) -> Norm:
             return prepare_norm(weights.scale(f"mtp.{name}.weight", width), eps)
@@ -75,7 +76,7 @@ class MtpDrafter:
         ends = accumulate(len(context.features) for context in contexts)
         last = torch.tensor([end - 1 for end in ends], device=pool.device)
         hidden = self._align(contexts, pool).index_select(0, last)
-        drafts = [self._best(hidden)]
+        drafts = [self._head.best(hidden)]
         for step in range(1, max(row.drafts for row in rows)):
             # A row that wants fewer goes on in its last place, where nothing reads it.
             inputs = [
@@ -83,7 +84,7 @@ class MtpDrafter:
                 for row in rows
             ]
             hidden = self._run(drafts[-1], hidden, inputs, pool)
-            drafts.append(self._best(hidden))
+            drafts.append(self._head.best(hidden))
         return Proposal(torch.stack(drafts, dim=1))
 
     def _align(self, rows: Sequence[ContextRow], pool: KvPool) -> Tensor:
@@ -101,6 +102,3 @@ class MtpDrafter:
         x = self._join(torch.cat((embedded, self._hidden_norm(hidden)), dim=-1))
         rotation = self._rotation.at(batch.positions)
         return self._norm(self._block(x, rotation, batch, pool.keys[0], pool.values[0]))
-
-    def _best(self, hidden: Tensor) -> Tensor:
-        return self._target.logits(hidden)[:, : self._token_domain].argmax(-1)

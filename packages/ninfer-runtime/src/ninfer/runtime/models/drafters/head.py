@@ -1,0 +1,43 @@
+"""The target's head as a drafter uses it: over every token, or over those worth proposing."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ninfer.runtime.models.decoder import Decoder
+
+_UNIT_ROWS = 64
+"""Unit vectors in one product while rows of a prepared head are read back."""
+
+
+class DraftHead:
+    """Chooses the likeliest token.
+
+    A shortlist int64[S] of ascending ids saves most of the product, which every draft pays; it
+    changes what is proposed and nothing else.
+    """
+
+    def __init__(self, target: Decoder, token_domain: int, shortlist: Tensor | None = None) -> None:
+        self._target = target
+        self._token_domain = token_domain
+        self._ids = None if shortlist is None else shortlist.to(target.device, torch.int64)
+        if self._ids is not None:
+            self._rows = target.strategy.prepare(_head_rows(target, self._ids))
+
+    def best(self, hidden: Tensor) -> Tensor:
+        """Return the best token of every hidden state [N, hidden], int64[N]."""
+        if self._ids is None:
+            return self._target.logits(hidden)[:, : self._token_domain].argmax(-1)
+        return self._ids[self._rows(hidden).argmax(-1)]
+
+
+def _head_rows(target: Decoder, ids: Tensor) -> Tensor:
+    """Return rows of the head, dtype[S, hidden]; a prepared head keeps no weight to read."""
+    width = target.config.hidden
+    units = torch.eye(width, device=target.device, dtype=target.dtype)
+    parts = [
+        target.logits(units[first : first + _UNIT_ROWS])[:, ids].to(target.dtype)
+        for first in range(0, width, _UNIT_ROWS)
+    ]
+    return torch.cat(parts).t().contiguous()
