@@ -25,7 +25,7 @@ from ninfer.runtime.program import TorchProgram
 from support.drafters import ScriptedDrafter
 from support.engines import run_until_idle
 from support.program_runs import tiny_model
-from support.tiny_drafters import mtp_config, write_drafter
+from support.tiny_drafters import block_config, mtp_config, write_drafter
 
 MTP = SpeculativeBackend.MTP
 CONSTRAINTS = (
@@ -52,8 +52,26 @@ def frontend(model: LoadedModel) -> Frontend:
 
 
 @pytest.fixture(scope="module")
-def mtp(model: LoadedModel, folder: Path) -> Drafter:
-    return load_drafter(model, MTP, write_drafter(folder / "mtp", mtp_config("qwen")))
+def drafters(model: LoadedModel, folder: Path) -> dict[str, Drafter]:
+    configs = [mtp_config("qwen"), block_config("dflash"), block_config("dflash2")]
+    return {
+        config["drafter"]: load_drafter(
+            model,
+            SpeculativeBackend(config["drafter"]),
+            write_drafter(folder / config["drafter"], config),
+        )
+        for config in configs
+    }
+
+
+@pytest.fixture(scope="module")
+def mtp(drafters: dict[str, Drafter]) -> Drafter:
+    return drafters["mtp"]
+
+
+@pytest.fixture(scope="module")
+def plain(model: LoadedModel, frontend: Frontend) -> dict[int, list[GenerationResult]]:
+    return {rows: answers(model, frontend, requests(rows)) for rows in (1, 8)}
 
 
 def requests(count: int, **sampling: float) -> list[tuple[TextPrompt, RequestOptions]]:
@@ -95,18 +113,23 @@ def answers(
 
 @pytest.mark.parametrize("rows", [1, 8])
 @pytest.mark.parametrize("drafts", [1, 5, 15])
-def test_mtp_changes_no_greedy_answer(
-    model: LoadedModel, frontend: Frontend, mtp: Drafter, drafts: int, rows: int
+@pytest.mark.parametrize("name", ["mtp", "dflash", "dflash2"])
+def test_no_drafter_changes_a_greedy_answer(
+    model: LoadedModel,
+    frontend: Frontend,
+    drafters: dict[str, Drafter],
+    plain: dict[int, list[GenerationResult]],
+    name: str,
+    drafts: int,
+    rows: int,
 ) -> None:
-    asked = requests(rows)
-    plain = answers(model, frontend, asked)
-    drafted = answers(model, frontend, asked, mtp, draft_tokens=drafts)
-    for expected, found in zip(plain, drafted, strict=True):
+    drafted = answers(model, frontend, requests(rows), drafters[name], draft_tokens=drafts)
+    for expected, found in zip(plain[rows], drafted, strict=True):
         assert found.generated_token_ids == expected.generated_token_ids
         assert (found.content, found.finish_reason) == (expected.content, expected.finish_reason)
         assert (found.constraint is None) == (expected.constraint is None)
         report = found.speculative
-        assert (report.backend, report.enabled, report.draft_window) == ("mtp", True, drafts)
+        assert (report.backend, report.enabled, report.draft_window) == (name, True, drafts)
 
 
 def test_penalties_count_drafts_that_stand_before(
