@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Differential fuzzing: random schemas against an independent validator.
 
 Whatever the language generates validates; values that do not validate are not in it; refusals name
@@ -10,14 +11,14 @@ import random
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.schema_forms import Forms
-from support.schema_language import accepts, compiled, compiler
-from support.schema_strategies import schemas
-from support.schema_walks import compact, near_misses, random_word, validator
 
 from ninfer.contract import JsonPointer, RequestError, UnknownKeywords, UnsatisfiableConstraint
 from ninfer.text.schema.reduction import Reduction
 from ninfer.text.schema.source import read_schema
+from support.schema_forms import Forms
+from support.schema_language import accepts, compiled, compiler
+from support.schema_strategies import schemas
+from support.schema_walks import compact, near_misses, random_word, validator
 
 EXAMPLES = 4000 if os.environ.get("NINFER_SLOW") else 250
 WALKS = 6

@@ -37,7 +37,10 @@ def warm_walks(compile_constraint: Callable[[OutputConstraint], CompiledGrammar]
 
     Effects: the core keeps the masks of the rules, which equal rules of other grammars share.
     """
-    for constraint, answer in WALKS:
+    from ninfer.text.schema.warm import SCHEMA_WALKS
+
+    schemas = ((OutputConstraint.json_schema(source), word) for source, word in SCHEMA_WALKS)
+    for constraint, answer in (*WALKS, *schemas):
         matcher = Matcher(compile_constraint(constraint))
         mask = memoryview(bytearray(4 * matcher.mask_words)).cast("i", (1, matcher.mask_words))
         for byte in answer.encode():

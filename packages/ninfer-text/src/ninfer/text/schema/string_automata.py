@@ -87,8 +87,9 @@ class StringAutomata:
         if term.most is not None and self._is_short(term):
             return self._short(term)
         machine = self._atoms_automaton(term.atoms)
-        if not _fits(machine, term.least, term.most):
-            machine = with_length(machine, term.least, term.most, EDGE_LIMIT)
+        low, high = _needed_bounds(machine, term.least, term.most)
+        if low or high is not None:
+            machine = with_length(machine, low, high, EDGE_LIMIT)
         return self.without(machine, term.excluded)
 
     def _is_short(self, term: Term) -> bool:
@@ -147,11 +148,12 @@ class StringAutomata:
         return found
 
 
-def _fits(dfa: Dfa, low: int, high: int | None) -> bool:
-    """Return whether every word has a length in the bounds anyway."""
-    if low and (shortest_characters(dfa) or 0) < low:
-        return False
-    if high is None:
-        return True
-    longest = longest_characters(dfa)
-    return longest is not None and longest <= high
+def _needed_bounds(dfa: Dfa, low: int, high: int | None) -> tuple[int, int | None]:
+    """Return the bounds that exclude a word at all, 0 and None for the others."""
+    if low and (shortest_characters(dfa) or 0) >= low:
+        low = 0
+    if high is not None:
+        longest = longest_characters(dfa)
+        if longest is not None and longest <= high:
+            high = None
+    return low, high
