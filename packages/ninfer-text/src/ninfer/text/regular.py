@@ -54,9 +54,47 @@ def with_automata(grammar: Grammar) -> Grammar:
           is regular wherever it is used; larger ones keep their names, so that their machines are
           built once. A part that would pass STATE_LIMIT stays as it is written.
     """
-    expressions = _small_rules(grammar.rules)
-    rules = {name: _rewritten(body, expressions) for name, body in grammar.rules.items()}
-    return Grammar(_rewritten(grammar.entry, expressions), rules)
+    rewriting = _Rewriting(_small_rules(grammar.rules))
+    rules = {name: rewriting.node(body) for name, body in grammar.rules.items()}
+    return Grammar(rewriting.node(grammar.entry), rules)
+
+
+class _Rewriting:
+    def __init__(self, rules: Mapping[str, Expression]) -> None:
+        self._rules = rules
+        self._made: dict[Node, Node | None] = {}
+
+    def node(self, node: Node) -> Node:
+        if isinstance(node, Reference) or not _has_choice(node):
+            return node
+        whole = self._automaton(node)
+        if whole is not None:
+            return whole
+        match node:
+            case Concatenation(items):
+                return concatenation(*self._runs(items))
+            case Alternation(options):
+                return alternation(*map(self.node, options))
+            case Repetition(item, low, high):
+                return repetition(self.node(item), low, high)
+            case _:
+                return node
+
+    def _runs(self, items: tuple[Node, ...]) -> Iterator[Node]:
+        """Yield neighbouring regular items as one automaton, the others rewritten one by one."""
+        for regular, run in groupby(items, key=self._is_regular):
+            part = tuple(run)
+            together = concatenation(*part)
+            found = self._automaton(together) if regular and _has_choice(together) else None
+            yield from map(self.node, part) if found is None else (found,)
+
+    def _is_regular(self, node: Node) -> bool:
+        return _expression(node, self._rules) is not None
+
+    def _automaton(self, node: Node) -> Node | None:
+        if node not in self._made:
+            self._made[node] = _automaton(_expression(node, self._rules))
+        return self._made[node]
 
 
 def _small_rules(rules: Mapping[str, Node]) -> dict[str, Expression]:
@@ -84,7 +122,7 @@ def _small_rules(rules: Mapping[str, Node]) -> dict[str, Expression]:
 def _expression(node: Node, rules: Mapping[str, Expression]) -> Expression | None:
     match node:
         case Literal(text):
-            return word(text)
+            return word(text) if len(text) <= STATE_LIMIT else None
         case Characters(members):
             return One(members)
         case Reference(rule):
@@ -104,37 +142,7 @@ def _expression(node: Node, rules: Mapping[str, Expression]) -> Expression | Non
             return None
 
 
-def _rewritten(node: Node, rules: Mapping[str, Expression]) -> Node:
-    if isinstance(node, Reference) or not _has_choice(node):
-        return node
-    whole = _automaton(node, rules)
-    if whole is not None:
-        return whole
-    match node:
-        case Concatenation(items):
-            return concatenation(*_runs(items, rules))
-        case Alternation(options):
-            return alternation(*(_rewritten(option, rules) for option in options))
-        case Repetition(item, low, high):
-            return repetition(_rewritten(item, rules), low, high)
-        case _:
-            return node
-
-
-def _runs(items: tuple[Node, ...], rules: Mapping[str, Expression]) -> Iterator[Node]:
-    """Yield neighbouring regular items as one automaton, the others rewritten one by one."""
-    for regular, run in groupby(items, key=lambda item: _expression(item, rules) is not None):
-        part = tuple(run)
-        together = concatenation(*part)
-        found = _automaton(together, rules) if regular and _has_choice(together) else None
-        if found is not None:
-            yield found
-        else:
-            yield from (_rewritten(item, rules) for item in part)
-
-
-def _automaton(node: Node, rules: Mapping[str, Expression]) -> Node | None:
-    expression = _expression(node, rules)
+def _automaton(expression: Expression | None) -> Node | None:
     if expression is None or not _fits(expression, STATE_LIMIT):
         return None
     try:

@@ -11,8 +11,10 @@ from ninfer.contract.errors import InvalidGrammar
 from ninfer.contract.location import TextPosition
 from ninfer.text.automata.characters import LAST_CHARACTER, CharacterSet
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_PLAIN = re.compile(r'[^"\\\n\r]+')
 _NUMBER = re.compile(r"[0-9]+")
 _ESCAPES = {
     "n": 0x0A,
@@ -41,9 +43,9 @@ class Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.offset = 0
-        for offset, character in enumerate(text):
-            if "\ud800" <= character <= "\udfff":
-                raise self.refuse("a lone surrogate is not a character", offset)
+        surrogate = _SURROGATE.search(text)
+        if surrogate is not None:
+            raise self.refuse("a lone surrogate is not a character", surrogate.start())
 
     def refuse(self, fact: str, offset: int | None = None) -> InvalidGrammar:
         """Return the error of a place, by default the current one."""
@@ -107,7 +109,12 @@ class Reader:
         while not self.skip('"'):
             if self.peek() in ("", "\n", "\r"):
                 raise self.refuse("the literal is not closed", start)
-            characters.append(chr(self._character({})))
+            plain = _PLAIN.match(self.text, self.offset)
+            if plain is None:
+                characters.append(chr(self._character({})))
+            else:
+                characters.append(plain.group())
+                self.offset = plain.end()
         return "".join(characters)
 
     def character_class(self) -> CharacterSet:
