@@ -1,4 +1,4 @@
-"""Drafters for tests: one that knows the answer and errs on purpose, and one that takes notes."""
+"""Drafters for tests: they know the answer and err on purpose, throw coins, or take notes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import torch
 
-from ninfer.contract import SpeculativeBackend
+from ninfer.contract import RngPurpose, SpeculativeBackend
+from ninfer.ops import RngKey, SparseProposal
 from ninfer.runtime.models.drafters import ContextRow, Drafter, Proposal, ProposalRow
 from ninfer.runtime.models.kv_pool import KvPool
 
@@ -96,3 +97,29 @@ def erring(answer: Sequence[int], start: int, period: int) -> Script:
         return (token + 1) % 256 if place % period == 0 else token
 
     return script
+
+
+@dataclass
+class CoinDrafter(ScriptedDrafter):
+    """Implements: Drafter; draws the first draft of every round from two tokens, half and half."""
+
+    script: Script = field(default=lambda place, anchor: 0)
+    backend: SpeculativeBackend = SpeculativeBackend.DFLASH2
+    sides: tuple[int, int] = (0, 1)
+    drawn: list[int] = field(default_factory=list)
+
+    def propose(self, rows: Sequence[ProposalRow], pool: KvPool) -> Proposal:
+        """Implements: Drafter.propose; what was drawn from stands beside the drafts."""
+        longest = max(row.drafts for row in rows)
+        tokens = []
+        for row in rows:
+            self._write(row.context, pool)
+            keys = [
+                RngKey(row.sampling.seed, row.context.end + i, RngPurpose.DFLASH2_PROPOSAL)
+                for i in range(longest)
+            ]
+            tokens.append([self.sides[int(key.uniform() >= 0.5)] for key in keys])
+            self.drawn.append(tokens[-1][0])
+        ids = torch.tensor(self.sides).expand(len(rows), longest, 2).contiguous()
+        q = torch.full(ids.shape, 0.5)
+        return Proposal(torch.tensor(tokens), SparseProposal(ids, q))
