@@ -65,6 +65,14 @@ def test_serve_listens_until_it_is_signalled():
     assert memory.endswith("paused requests up to 536.9 MB, grammars up to 268.4 MB")
 
 
+def test_a_benchmark_keeps_numbers_apart_from_progress():
+    process = start("bench", "-p", "4", "-n", "2", "-r", "1", "-o", "csv", fault="None")
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert [line.split(b",")[0] for line in out.splitlines()] == [b"test", b"pp4", b"tg2"]
+    assert err.startswith(b"pp4, none, 1 at once: prefill ")
+
+
 @pytest.mark.parametrize(
     ("flags", "place"),
     [

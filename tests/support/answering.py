@@ -91,12 +91,17 @@ def scripted_facts(template: str = TEMPLATE) -> ModelFacts:
 
 
 def saying(script: Callable[[str], str]) -> Logits:
-    """Return logits that spell ``script(conversation)`` after the last assistant mark, then EOS."""
+    """Return logits that spell ``script(conversation)`` after the last assistant mark, then EOS.
+
+    Prompts without a mark, which are no conversations, get anything.
+    """
     background = hashed_logits(258, seed=7)
 
     def logits(history: tuple[int, ...]) -> list[float]:
         values = list(background(history))
         values[256] -= 3.0
+        if 257 not in history:
+            return values
         start = max(i for i, token in enumerate(history) if token == 257) + 1
         start += len(_ANSWER_STARTS)
         opened = bytes(t for t in history[start : start + 20] if t < 256)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import typer
 
 from ninfer.cli.answer import print_json
+from ninfer.cli.bench.command import bench
 from ninfer.cli.check import check
 from ninfer.cli.failure import (
     STATUS_BAD_INPUT,
@@ -26,7 +27,7 @@ from ninfer.contract import NInferError
 
 
 def build_app() -> typer.Typer:
-    """Return the Typer app with its four commands."""
+    """Return the Typer app with its five commands."""
     app = typer.Typer(
         name="ninfer",
         help="Answers that never leave the language you declare.",
@@ -40,6 +41,7 @@ def build_app() -> typer.Typer:
     forwarding = {"allow_extra_args": True, "ignore_unknown_options": True}
     app.command(add_help_option=False, context_settings=forwarding)(serve)
     app.command()(models)
+    app.command()(bench)
     return app
 
 
