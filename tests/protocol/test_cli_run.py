@@ -132,6 +132,7 @@ def test_the_same_seed_gives_the_same_answer(ninfer):
         (["--max-context", "0"], "error: --max-context: "),
         (["--speculate", "mtp"], "error: No such option: --speculate"),
         (["--reasoning-effort", "high"], "error: --reasoning-effort: "),
+        (["--thinking-budget", "5"], "error: --thinking-budget: the model does not think"),
         (["--messages", "x.json"], "error: --prompt and --messages: exactly one is required"),
         (["--stop", ""], "error: --stop[0]: an empty text"),
     ],

@@ -15,6 +15,7 @@ from ninfer.contract import (
     TokenClass,
     TokenMatcher,
     TokenVocabulary,
+    UnsupportedOption,
 )
 from ninfer.qwen_frontend.answer import Answer, plan_answer
 from ninfer.qwen_frontend.budget import BUDGET_OPTION, OutputLimit, ThinkingBudget, plan_budget
@@ -105,9 +106,12 @@ class Frontend:
     def _budget(
         self, prepared: PreparedPrompt, options: RequestOptions, limit: OutputLimit
     ) -> ThinkingBudget | None:
+        requested = options.execution.thinking.budget_tokens
+        if requested is not None and self.facts.reasoning is None:
+            place = OptionPath(BUDGET_OPTION)
+            raise UnsupportedOption("the model does not think", location=place)
         if not prepared.starts_in_reasoning:
             return None
-        requested = options.execution.thinking.budget_tokens
         if options.output.raw and requested is not None:
             raise ConflictingOptions("output.raw", BUDGET_OPTION, "raw text has no thinking to end")
         return plan_budget(requested, limit, self._closings)
