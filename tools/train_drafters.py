@@ -94,7 +94,9 @@ def corpus(folder: Path, target: Target, recipe: Recipe, started: float) -> list
     source = random.Random(recipe.seed)
     writer = Writer(target, recipe.writing_rows, recipe.columns)
     dialogues: list[Dialogue] = []
-    while time.monotonic() - started < 60 * recipe.minutes * recipe.writing_share or not dialogues:
+    enough = 4 * recipe.batch_rows
+    deadline = started + 60 * recipe.minutes * recipe.writing_share
+    while time.monotonic() < deadline or len(dialogues) < enough:
         dialogues += write_dialogues(
             writer,
             recipe.writing_rows,

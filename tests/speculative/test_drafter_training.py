@@ -1,4 +1,4 @@
-"""What the training tool rests on: text drawn by the target's law, chains that see what serving sees."""
+"""What the training tool rests on: text drawn by the target's law, chains as serving runs them."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Writer:
         self._choose(functional.linear(hidden, target.head).float())
 
     def _choose(self, logits: Tensor) -> None:
-        noise = -torch.log(-torch.log(torch.rand_like(logits).clamp_min(1e-20)).clamp_min(1e-20))
+        noise = -torch.empty_like(logits).exponential_().log()
         drawn = (logits / self._temperature.clamp_min(1e-4) + noise).argmax(-1, keepdim=True)
         greedy = logits.argmax(-1, keepdim=True)
         drawn = torch.where(self._temperature > 0, drawn, greedy)
