@@ -148,6 +148,22 @@ def test_progress_of_a_long_prompt_is_told_on_request(url):
     assert "prompt_progress" not in post(url, **fields).text
 
 
+def test_speeds_stand_beside_every_text_on_request(url):
+    fields = {"stream": True, "max_tokens": 4, "temperature": 0}
+    lines = post(url, timings_per_token=True, **fields).text.splitlines()
+    records = [json.loads(line.removeprefix("data: ")) for line in lines if '{"' in line]
+    texts = [r for r in records if r["choices"][0]["delta"].get("content")]
+    assert [r["timings"]["predicted_n"] for r in texts] == [1, 2, 3, 4]
+    spent = [r["timings"]["predicted_ms"] for r in texts]
+    assert spent == sorted(spent)
+    assert spent[0] == 0
+    assert texts[0]["timings"]["prompt_n"] + texts[0]["timings"]["cache_n"] > 0
+    final = records[-1]["timings"]
+    assert final.keys() == texts[0]["timings"].keys()
+    assert final["predicted_ms"] == spent[-1]
+    assert post(url, **fields).text.count('"timings"') == 1
+
+
 def test_the_length_limit_is_reported(client):
     reply = ask(client, max_completion_tokens=3)
     assert reply.choices[0].finish_reason == "length"

@@ -61,7 +61,10 @@ class ExecutionOptions:
 
 @dataclass(frozen=True, slots=True)
 class RequestOptions:
-    """Everything of a request that is not its prompt."""
+    """Everything of a request that is not its prompt.
+
+    ``live_timings`` asks for a snapshot of the speeds before every published text.
+    """
 
     constraint: OutputConstraint | None = None
     tool_choice: ToolChoice = ToolChoice()
@@ -69,6 +72,7 @@ class RequestOptions:
     stop: StopPolicy = StopPolicy()
     output: OutputOptions = OutputOptions()
     phase_timings: bool = False
+    live_timings: bool = False
 
 
 MOST_DRAFTS = 15

@@ -6,7 +6,13 @@ frontend does) or wire formats (the apps do). Importing it does not import torch
 
 from ninfer.runtime.counters import EngineStats, Histogram
 from ninfer.runtime.engine import Engine
-from ninfer.runtime.events import GenerationEnd, GenerationStart, PromptProgress, StreamEvent
+from ninfer.runtime.events import (
+    GenerationEnd,
+    GenerationStart,
+    PromptProgress,
+    StreamEvent,
+    TimingSnapshot,
+)
 from ninfer.runtime.frontend import Frontend
 from ninfer.runtime.handle import GenerationHandle
 from ninfer.runtime.inbox import EngineState
@@ -30,6 +36,7 @@ __all__ = [
     "GenerationEnd",
     "GenerationStart",
     "PromptProgress",
+    "TimingSnapshot",
     "StreamEvent",
     # observation
     "EngineStats",

@@ -25,10 +25,34 @@ class PromptProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class TimingSnapshot:
+    """How fast a request has been so far; stands before the text it holds for, if asked for.
+
+    Units: seconds of ``prefill`` over ``computed_prefill_tokens``, of ``decode`` since the first of
+    ``generated_tokens``.
+    """
+
+    reused_prompt_tokens: int
+    computed_prefill_tokens: int
+    generated_tokens: int
+    prefill: float
+    decode: float
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class GenerationEnd:
     """The request ended with a result; errors are raised instead."""
 
     result: GenerationResult
 
 
-StreamEvent = GenerationStart | PromptProgress | OutputDelta | SchedulingEvent | GenerationEnd
+StreamEvent = (
+    GenerationStart
+    | PromptProgress
+    | TimingSnapshot
+    | OutputDelta
+    | SchedulingEvent
+    | GenerationEnd
+)

@@ -13,6 +13,7 @@ from ninfer.contract import (
     SpeculativeBackend,
     SpeculativeReport,
 )
+from ninfer.runtime.events import TimingSnapshot
 from ninfer.runtime.request import EngineRequest, SpeculationTally
 
 
@@ -41,6 +42,20 @@ def build_result(
         speculative=_speculative_report(request.speculation, backend, draft_limit),
         thinking=request.session.thinking_report(),
         constraint=constraint_report(request),
+    )
+
+
+def timing_snapshot(request: EngineRequest, now: float) -> TimingSnapshot:
+    """Return how fast a request has been up to now."""
+    timings = request.clock.timings(now)
+    return TimingSnapshot(
+        reused_prompt_tokens=request.reused_tokens,
+        computed_prefill_tokens=request.computed_tokens,
+        generated_tokens=len(request.tokens),
+        prefill=timings.prefill,
+        decode=timings.decode,
+        drafted_tokens=request.speculation.drafted_tokens,
+        accepted_tokens=request.speculation.accepted_tokens,
     )
 
 

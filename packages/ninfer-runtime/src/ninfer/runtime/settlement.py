@@ -26,7 +26,7 @@ from ninfer.runtime.events import GenerationStart, PromptProgress
 from ninfer.runtime.request import EngineRequest, Phase
 from ninfer.runtime.request_log import RequestLog
 from ninfer.runtime.residency import Residency
-from ninfer.runtime.result import build_result
+from ninfer.runtime.result import build_result, timing_snapshot
 from ninfer.runtime.round import RowOutcome
 
 
@@ -136,6 +136,8 @@ class Settlement:
     def _publish(self, request: EngineRequest, deltas: Sequence[OutputDelta]) -> None:
         if deltas:
             request.clock.published(self._now())
+            if request.options.live_timings:
+                request.outlet.publish(timing_snapshot(request, self._now()))
         for delta in deltas:
             request.outlet.publish(delta)
 

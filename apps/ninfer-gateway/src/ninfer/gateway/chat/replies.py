@@ -7,8 +7,8 @@ import time
 from typing import Any
 
 from ninfer.contract import Channel, FinishReason, GenerationResult, OutputDelta
-from ninfer.gateway.openai.usage import chat_usage, timings
-from ninfer.runtime import PromptProgress
+from ninfer.gateway.openai.usage import chat_usage, final_timings, timings
+from ninfer.runtime import PromptProgress, TimingSnapshot
 
 _LENGTH_REASONS = (FinishReason.OUTPUT_LIMIT, FinishReason.CONTEXT_CAPACITY, FinishReason.NONE)
 _CHANNEL_FIELDS = {Channel.CONTENT: "content", Channel.REASONING: "reasoning_content"}
@@ -57,9 +57,10 @@ class ChatReply:
         }
         return self._chunk({}) | {"prompt_progress": counts}
 
-    def delta(self, delta: OutputDelta) -> dict[str, Any]:
-        """Return the chunk of newly published text."""
-        return self._chunk({_CHANNEL_FIELDS[delta.channel]: delta.text})
+    def delta(self, delta: OutputDelta, speeds: TimingSnapshot | None = None) -> dict[str, Any]:
+        """Return the chunk of newly published text, with the speeds so far where they are known."""
+        chunk = self._chunk({_CHANNEL_FIELDS[delta.channel]: delta.text})
+        return chunk if speeds is None else chunk | {"timings": timings(speeds)}
 
     def tool_calls(self, result: GenerationResult) -> dict[str, Any] | None:
         """Return the chunk with every call, whole; None where nothing was called."""
@@ -91,7 +92,7 @@ def finish_reason(result: GenerationResult) -> str:
 
 
 def _report(result: GenerationResult) -> dict[str, Any]:
-    report: dict[str, Any] = {"timings": timings(result)}
+    report: dict[str, Any] = {"timings": final_timings(result)}
     if result.constraint is not None:
         report["constraint"] = result.constraint.record()
     return report

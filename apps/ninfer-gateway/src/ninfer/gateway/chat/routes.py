@@ -18,7 +18,7 @@ from ninfer.gateway.openai.errors import error_record
 from ninfer.gateway.sse import EventStream
 from ninfer.gateway.state import failure_of, gateway_of, json_response, remember_fields
 from ninfer.gateway.wire import read_body
-from ninfer.runtime import GenerationEnd, PromptProgress, StreamEvent
+from ninfer.runtime import GenerationEnd, PromptProgress, StreamEvent, TimingSnapshot
 
 chat = Blueprint("chat")
 
@@ -69,6 +69,8 @@ async def _stream(
                 await stream.keep_alive()
             elif isinstance(event, PromptProgress):
                 await sender.progress(event)
+            elif isinstance(event, TimingSnapshot):
+                sender.timed(event)
             elif isinstance(event, OutputDelta):
                 await sender.delta(event)
             elif isinstance(event, GenerationEnd):

@@ -7,7 +7,7 @@ from typing import Any
 from ninfer.contract import GenerationResult, OutputDelta
 from ninfer.gateway.chat.replies import ChatReply
 from ninfer.gateway.sse import EventStream
-from ninfer.runtime import GenerationStart, PromptProgress
+from ninfer.runtime import GenerationStart, PromptProgress, TimingSnapshot
 
 
 class ChatStream:
@@ -26,6 +26,7 @@ class ChatStream:
         self._include_usage = include_usage
         self._return_progress = return_progress
         self._reused_tokens = 0
+        self._speeds: TimingSnapshot | None = None
 
     async def start(self, start: GenerationStart) -> None:
         """Name the speaker once the request is admitted."""
@@ -37,9 +38,13 @@ class ChatStream:
         if self._return_progress:
             await self._stream.send(self._reply.progress(progress, self._reused_tokens))
 
+    def timed(self, speeds: TimingSnapshot) -> None:
+        """Take the speeds that hold for the next text."""
+        self._speeds = speeds
+
     async def delta(self, delta: OutputDelta) -> None:
         """Send new text."""
-        await self._stream.send(self._reply.delta(delta))
+        await self._stream.send(self._reply.delta(delta, self._speeds))
 
     async def finish(self, result: GenerationResult, trace: dict[str, Any]) -> None:
         """Send the calls, why the answer ended, the report, and the end."""

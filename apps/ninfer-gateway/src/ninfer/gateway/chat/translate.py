@@ -54,6 +54,7 @@ def translate(request: ChatRequest, default_max_tokens: int) -> Translated:
         execution=_execution(request, default_max_tokens),
         stop=StopPolicy(strings=_stops(request.stop)),
         phase_timings=True,
+        live_timings=bool(request.stream and request.timings_per_token),
     )
     tools = {
         item.function.name: f"tools[{index}].function.parameters"

@@ -125,6 +125,7 @@ class ChatRequest(msgspec.Struct):
     chat_template_kwargs: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
     token_trace: bool | None = None
     return_progress: bool | None = None
+    timings_per_token: bool | None = None
     n: Any = None
     logprobs: Any = None
     top_logprobs: Any = None

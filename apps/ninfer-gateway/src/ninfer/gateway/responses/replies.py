@@ -11,7 +11,7 @@ import msgspec
 
 from ninfer.contract import Channel, FinishReason, GenerationResult
 from ninfer.gateway.failure import Failure
-from ninfer.gateway.openai.usage import timings
+from ninfer.gateway.openai.usage import final_timings
 from ninfer.gateway.responses.items import callable_name
 from ninfer.gateway.responses.wire import ResponsesRequest
 
@@ -60,7 +60,7 @@ class ResponseReply:
             "status": "incomplete" if is_cut else "completed",
             "output": self.output(result),
             "usage": _usage(result),
-            "timings": timings(result),
+            "timings": final_timings(result),
         }
         if is_cut:
             body["incomplete_details"] = {"reason": "max_output_tokens"}
