@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data"
 BASELINES = Path(__file__).parent / "baselines"
 SUITES = {
-    "json-schema-test-suite": ("json-schema-test-suite.json.gz", 2),
-    "maskbench-dev": ("maskbench-dev.jsonl.gz", 12),
+    "json-schema-test-suite": ("json-schema-test-suite.json.gz", 6),
+    "maskbench-dev": ("maskbench-dev.jsonl.gz", 30),
 }
 
 

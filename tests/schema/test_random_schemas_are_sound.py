@@ -20,7 +20,7 @@ from support.schema_language import accepts, compiled, compiler
 from support.schema_strategies import schemas
 from support.schema_walks import compact, near_misses, random_word, validator
 
-EXAMPLES = 4000 if os.environ.get("NINFER_SLOW") else 250
+EXAMPLES = 4000 if os.environ.get("NINFER_SLOW") else 100
 WALKS = 6
 KNOWN_LIMITS = {"conjunctions", "comparisons", "grammar_rules", "json_depth", "reference_depth"}
 

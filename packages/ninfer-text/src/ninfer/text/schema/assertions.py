@@ -18,6 +18,7 @@ from ninfer.text.schema.formula import FALSE, TRUE, Formula
 from ninfer.text.schema.numbers import ANY_INTEGER, ANY_NUMBER, NO_NUMBER, NumberSet
 from ninfer.text.schema.payloads import TYPES
 from ninfer.text.schema.shapes import (
+    ANYTHING,
     BOOLEANS,
     ArrayShape,
     Containing,
@@ -30,12 +31,21 @@ from ninfer.text.schema.source import Schema
 from ninfer.text.schema.strings import ANY_STRING, NO_STRING, Atom, AtomKind, StringSet, Term
 from ninfer.text.schema.whole_numbers import STEP_LIMIT
 
+_ASSERTIONS = frozenset(
+    "type minimum maximum exclusiveMinimum exclusiveMaximum multipleOf format pattern minLength "
+    "maxLength items prefixItems additionalItems minItems maxItems contains minContains "
+    "maxContains uniqueItems properties patternProperties additionalProperties propertyNames "
+    "required minProperties maxProperties".split()
+)
+
 
 def typed_assertions(schema: Schema, context: Context) -> Value:
     """Return the values that type, bounds, strings, items and members allow.
 
     Raises: InvalidSchema, UnsupportedSchema — at the keyword.
     """
+    if _ASSERTIONS.isdisjoint(schema.keywords):
+        return ANYTHING
     types = schema.keywords.get("type", TYPES)
     array = _array_shape(schema, context) if "array" in types else None
     shape = _object_shape(schema, context) if "object" in types else None

@@ -12,10 +12,10 @@ from ninfer.text.schema.strings import StringOracle
 CONJUNCTION_LIMIT = 16_384
 """How many pairs of closed forms one reduction may intersect."""
 
-COMPARISON_LIMIT = 262_144
-"""How many pairs of branches one reduction may compare for disjointness."""
+COMPARISON_LIMIT = 65_536
+"""How many pairs of forms and shapes one reduction may compare for disjointness."""
 
-DEPTH_LIMIT = 256
+DEPTH_LIMIT = 100
 """How deep references and combinations may lean on each other without a step into the value."""
 
 

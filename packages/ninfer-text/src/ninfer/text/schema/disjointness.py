@@ -84,6 +84,7 @@ class Prover:
         return any(self._formulas_disjoint(a.at(i), b.at(i), depth) for i in range(positions))
 
     def _objects_disjoint(self, a: ObjectShape, b: ObjectShape, depth: int) -> bool:
+        self.context.spend_comparison()
         least = max(a.least, b.least)
         if any(most is not None and most < least for most in (a.most, b.most)):
             return True

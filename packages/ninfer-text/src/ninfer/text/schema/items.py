@@ -53,6 +53,7 @@ class Items:
     rules: Rules
     context: Reduction
     _places: dict[_Place, Reference] = field(default_factory=dict)
+    _pending: list[_Place] = field(default_factory=list)
     _pool: list[Formula] = field(default_factory=list)
 
     def node(self) -> Node:
@@ -94,13 +95,19 @@ class Items:
             tail = text if index < shape.least else optional(self.rules.named(text))
         return tail
 
-    def _counted(self, place: _Place) -> Node:
-        """Return what may follow a place; every place is a rule."""
-        found = self._places.get(place)
-        if found is None:
-            found = self._places[place] = self.rules.reserve()
-            self.rules.define(found, alternation(*self._options(place)))
-        return found
+    def _counted(self, start: _Place) -> Node:
+        """Return the items where something is counted; every place is a rule."""
+        name = self._place(start)
+        while self._pending:
+            place = self._pending.pop()
+            self.rules.define(self._places[place], alternation(*self._options(place)))
+        return name
+
+    def _place(self, place: _Place) -> Node:
+        if place not in self._places:
+            self._places[place] = self.rules.reserve()
+            self._pending.append(place)
+        return self._places[place]
 
     def _options(self, place: _Place) -> Iterator[Node]:
         shape = self.shape
@@ -118,7 +125,7 @@ class Items:
             return
         choices = self._unused(formula, after) if shape.unique else self._kinds(formula, after)
         for item, then in choices:
-            yield concatenation(comma, self.value(item), self._counted(then))
+            yield concatenation(comma, self.value(item), self._place(then))
 
     def _kinds(self, formula: Formula, after: _Place) -> Iterator[tuple[Formula, _Place]]:
         """Yield what the next item may be, by the kinds it counts for."""

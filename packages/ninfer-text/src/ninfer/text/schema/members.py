@@ -69,6 +69,7 @@ class Members:
     unknown: Node = NOTHING
     last: Node = EMPTY
     _places: dict[_Place, Reference] = field(default_factory=dict)
+    _pending: list[_Place] = field(default_factory=list)
 
     def node(self) -> Node:
         """Return the text of the whole object."""
@@ -146,20 +147,26 @@ class Members:
             rest = concatenation(self._following(member), rest)
         return alternation(EMPTY, *reversed(options))
 
-    def _counted(self, place: _Place) -> Node:
-        """Return what may follow a place; every place is a rule."""
-        found = self._places.get(place)
-        if found is None:
-            found = self._places[place] = self.rules.reserve()
-            self.rules.define(found, self._options(place))
-        return found
+    def _counted(self, start: _Place) -> Node:
+        """Return the members where something is counted; every place is a rule."""
+        name = self._place(start)
+        while self._pending:
+            place = self._pending.pop()
+            self.rules.define(self._places[place], self._options(place))
+        return name
+
+    def _place(self, place: _Place) -> Node:
+        if place not in self._places:
+            self._places[place] = self.rules.reserve()
+            self._pending.append(place)
+        return self._places[place]
 
     def _options(self, place: _Place) -> Node:
         if place.passed < len(self.ordered):
             member = self.ordered[place.passed]
             after = place._replace(passed=place.passed + 1)
             taken = self._step(place, member.node, after)
-            return taken if member.required else alternation(taken, self._counted(after))
+            return taken if member.required else alternation(taken, self._place(after))
         options: list[Node] = []
         for number, node in enumerate(self.floating):
             if number not in place.floating:
@@ -187,7 +194,7 @@ class Members:
             has_unknown=place.has_unknown or (is_unknown and bool(least)),
         )
         comma = Literal(self.spelling.comma) if place.is_started else EMPTY
-        return concatenation(comma, member, self._counted(after))
+        return concatenation(comma, member, self._place(after))
 
     def _end(self, place: _Place) -> Node:
         """Return the members that must stand last, where enough have been seen.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 from ninfer.contract.constraint import UnknownKeywords
 from ninfer.contract.errors import InvalidRegex, InvalidSchema, UnsupportedSchema
@@ -21,6 +21,13 @@ from ninfer.text.schema.annotations import is_annotation, suggestion
 from ninfer.text.schema.dialect import ASSERTIONS, Dialect, dialect_of
 from ninfer.text.schema.formats import OUTSIDE_FORMATS, is_enforced_format
 from ninfer.text.schema.references import Identities
+
+SCHEMA_LIMIT = 16_384
+"""How many schemas one document may hold."""
+
+
+SCHEMA_DEPTH_LIMIT = 128
+"""How many schemas may stand inside each other."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,6 +117,7 @@ class _Reading:
     located: dict[JsonPointer, Schema] = field(default_factory=dict)
     references: dict[tuple[str, str], JsonPointer] = field(default_factory=dict)
     strings: dict[str, JsonPointer] = field(default_factory=dict)
+    depth: int = 0
 
     def document(self) -> Document:
         root = self.schema(self.value, JsonPointer(), "")
@@ -142,20 +150,26 @@ class _Reading:
         return value
 
     def schema(self, value: JsonValue, place: JsonPointer, base: str) -> Schema:
+        if self.depth >= SCHEMA_DEPTH_LIMIT:
+            self._refuse_limit("schema_depth", f"nests over {SCHEMA_DEPTH_LIMIT} schemas", place)
+        if len(self.located) >= SCHEMA_LIMIT:
+            self._refuse_limit("schemas", f"holds more than {SCHEMA_LIMIT} schemas", place)
         if isinstance(value, bool):
-            schema = self._interned(value, Schema(place, truth=value))
+            schema = self.interned.setdefault(value, Schema(place, truth=value))
         elif isinstance(value, dict):
+            self.depth += 1
             base = self._base(value, place, base)
             self._check_words(value, place)
             keywords, key = self._keywords(value, place, base)
-            schema = self._interned(key, Schema(place, keywords))
+            schema = self.interned.setdefault(key, Schema(place, keywords))
+            self.depth -= 1
         else:
             raise InvalidSchema("is no schema", location=place)
         self.located[place] = schema
         return schema
 
-    def _interned(self, key: Any, schema: Schema) -> Schema:
-        return self.interned.setdefault(key, schema)
+    def _refuse_limit(self, name: str, fact: str, place: JsonPointer) -> NoReturn:
+        raise UnsupportedSchema(fact, keyword=name, location=place)
 
     def _base(self, value: dict[str, JsonValue], place: JsonPointer, base: str) -> str:
         keyword = self.dialect.identity
