@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from ninfer.text.automata.characters import CharacterSet
 from ninfer.text.automata.dfa import Dfa
 from ninfer.text.emitter.elimination import eliminated
@@ -17,8 +19,9 @@ from ninfer.text.emitter.productions import (
 from ninfer.text.emitter.unfolding import unfolded
 
 
+@lru_cache(maxsize=512)
 def automaton_body(dfa: Dfa) -> Body | Machine:
-    """Return the form of an automaton.
+    """Return the form of an automaton; those of the shared rules are remembered.
 
     Math: an automaton without branches is a sequence. Otherwise one expression, as long as it
           stays linear in the edges; otherwise one production per state, chains of single steps

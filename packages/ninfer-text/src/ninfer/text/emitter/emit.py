@@ -31,8 +31,9 @@ def emit(grammar: Grammar) -> str:
 
 def _lines(productions: Productions) -> Iterator[str]:
     following = follow_sets(productions)
+    hints = {members: _hint(members) for members in set(following.values())}
     for name, body in productions.bodies.items():
-        hint = "" if name == ROOT else _hint(following[name])
+        hint = "" if name == ROOT else hints[following[name]]
         if name in productions.machines:
             for state, spelled in spell_machine(productions.machines[name].dfa, name):
                 yield f"{state} ::= ({spelled}){hint}\n"

@@ -39,7 +39,9 @@ def follow_sets(productions: Productions) -> dict[str, CharacterSet | None]:
     Math: the least fixed point of FOLLOW over FIRST; only the end follows what nothing calls.
     """
     analysis = _Analysis(productions)
-    return {name: analysis.characters(mask) for name, mask in analysis.follow().items()}
+    masks = analysis.follow()
+    members = {mask: analysis.characters(mask) for mask in set(masks.values())}
+    return {name: members[mask] for name, mask in masks.items()}
 
 
 class _Analysis:
