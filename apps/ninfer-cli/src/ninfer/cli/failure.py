@@ -10,33 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from ninfer.contract import (
+    CONSTRAINT_ERRORS,
     ConflictingOptions,
-    InvalidChoice,
-    InvalidGrammar,
-    InvalidRegex,
-    InvalidSchema,
-    InvalidTokenReference,
     ModelError,
     NInferError,
     OptionPath,
     RequestError,
-    UnsatisfiableConstraint,
-    UnsupportedSchema,
 )
 
 STATUS_FAILED = 1
 STATUS_BAD_INPUT = 2
 STATUS_INTERRUPTED = 130
-
-_CONSTRAINT_ERRORS = (
-    InvalidGrammar,
-    InvalidRegex,
-    InvalidChoice,
-    InvalidSchema,
-    UnsupportedSchema,
-    UnsatisfiableConstraint,
-    InvalidTokenReference,
-)
 
 _FLAGS = {
     "constraint": "constraint",
@@ -123,11 +107,11 @@ def describe(error: Exception, constraint_flag: str | None) -> Failure:
 def _place(error: RequestError, constraint_flag: str | None) -> str:
     location = error.location
     if isinstance(location, OptionPath):
-        if isinstance(error, _CONSTRAINT_ERRORS) and constraint_flag:
+        if isinstance(error, CONSTRAINT_ERRORS) and constraint_flag:
             return str(OptionPath(constraint_flag, location.index))
         return str(OptionPath(_flag(location.name, constraint_flag), location.index))
     place = "" if location is None else str(location)
-    is_about_constraint = isinstance(error, _CONSTRAINT_ERRORS) or location is not None
+    is_about_constraint = isinstance(error, CONSTRAINT_ERRORS) or location is not None
     if is_about_constraint and constraint_flag and error.origin.tool is None:
         return f"{constraint_flag}: {place}" if place else constraint_flag
     return place

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ninfer.cli import constraint_flags as flags
-from ninfer.cli import speculation
+from ninfer.cli import model_flags, speculation
 from ninfer.cli.answer import publish
 from ninfer.cli.conversation import read_conversation
 from ninfer.cli.failure import InputError
@@ -51,31 +51,21 @@ def run(
     system: Annotated[
         str | None, typer.Option(metavar="TEXT", help="A system message.", show_default=False)
     ] = None,
-    model: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="A GGUF file or a Hugging Face folder; default: the embedded model.",
-            show_default=False,
-        ),
-    ] = None,
+    model: model_flags.Model = None,
     chat_template: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE", help="Template instead of the model's own.", show_default=False
         ),
     ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(help="Torch device; default: CUDA where there is one.", show_default=False),
-    ] = None,
+    device: model_flags.Device = None,
     max_new: Annotated[int, typer.Option(min=0, help="Most tokens to generate.")] = 128,
     max_context: Annotated[int, typer.Option(min=1, help="Tokens of prompt and answer.")] = 2048,
     kv_capacity: Annotated[
         int | None,
         typer.Option(min=1, help="Tokens of key-value memory.", show_default=False),
     ] = None,
-    prefill_chunk: Annotated[int, typer.Option(min=1, help="Prompt tokens at once.")] = 1024,
+    prefill_chunk: model_flags.PrefillChunk = 1024,
     spec: speculation.Spec = SpeculativeBackend.NONE,
     draft_tokens: speculation.DraftTokens = None,
     draft_model: speculation.DraftModel = None,

@@ -9,14 +9,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ninfer.contract import (
+    CONSTRAINT_ERRORS,
     ConflictingOptions,
     ConstraintDeadEnd,
     EngineUnavailable,
-    InvalidChoice,
-    InvalidGrammar,
-    InvalidRegex,
-    InvalidSchema,
-    InvalidTokenReference,
     InvalidToolConstraint,
     JsonPointer,
     NInferError,
@@ -25,8 +21,6 @@ from ninfer.contract import (
     QueueTimeout,
     RequestCancelled,
     RequestError,
-    UnsatisfiableConstraint,
-    UnsupportedSchema,
 )
 
 STATUS_CLIENT_GONE = 499
@@ -39,16 +33,6 @@ _STATUSES: tuple[tuple[type[NInferError], int], ...] = (
     (ConstraintDeadEnd, 400),
     (EngineUnavailable, 503),
     (NInferError, 500),
-)
-
-_CONSTRAINT_ERRORS = (
-    InvalidGrammar,
-    InvalidRegex,
-    InvalidChoice,
-    InvalidSchema,
-    UnsupportedSchema,
-    UnsatisfiableConstraint,
-    InvalidTokenReference,
 )
 
 
@@ -124,9 +108,9 @@ def _param(error: RequestError, fields: Fields) -> str | None:
     if isinstance(location, OptionPath):
         if location.name.startswith("tool_choice"):
             return "tool_choice"
-        if not isinstance(error, _CONSTRAINT_ERRORS):
+        if not isinstance(error, CONSTRAINT_ERRORS):
             base = fields.options.get(location.name, location.name)
         return None if base is None else str(OptionPath(base, location.index))
     if isinstance(location, JsonPointer) and base is not None:
         return f"{base}{location}"
-    return base if isinstance(error, _CONSTRAINT_ERRORS) or error.origin.tool else None
+    return base if isinstance(error, CONSTRAINT_ERRORS) or error.origin.tool else None

@@ -18,6 +18,7 @@ from ninfer.contract.constraint import (
     UnknownKeywords,
 )
 from ninfer.contract.errors import (
+    CONSTRAINT_ERRORS,
     AdmissionError,
     ConflictingOptions,
     ConstraintDeadEnd,
@@ -166,6 +167,7 @@ __all__ = [
     "TextPosition",
     # errors
     "AdmissionError",
+    "CONSTRAINT_ERRORS",
     "ConflictingOptions",
     "ConstraintDeadEnd",
     "ContextLengthExceeded",

@@ -146,6 +146,18 @@ class InvalidTokenReference(RequestError):
     code = "invalid_grammar"
 
 
+CONSTRAINT_ERRORS: tuple[type[RequestError], ...] = (
+    InvalidGrammar,
+    InvalidRegex,
+    InvalidChoice,
+    InvalidSchema,
+    UnsupportedSchema,
+    UnsatisfiableConstraint,
+    InvalidTokenReference,
+)
+"""The errors that are about the text of a constraint, and whose places lie inside it."""
+
+
 class InvalidToolConstraint(RequestError):
     """Tool declarations, the tool choice, or their combination with other options."""
 

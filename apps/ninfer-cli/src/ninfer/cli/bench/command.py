@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ninfer.cli import speculation
+from ninfer.cli import model_flags, speculation
 from ninfer.cli.bench.formats import OutputFormat, formatted
 from ninfer.cli.bench.grid import MOST_ROWS, Case, cases, length_tests, numbers
 from ninfer.cli.bench.measure import Measurement, measure
@@ -52,23 +52,13 @@ def bench(
         int, typer.Option("--repetitions", "-r", min=1, help="Measured runs of each case.")
     ] = 3,
     warmup: Annotated[int, typer.Option(min=0, help="Runs before them; they compile.")] = 1,
-    model: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="A GGUF file or a Hugging Face folder; default: the embedded model.",
-            show_default=False,
-        ),
-    ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(help="Torch device; default: CUDA where there is one.", show_default=False),
-    ] = None,
+    model: model_flags.Model = None,
+    device: model_flags.Device = None,
     max_context: Annotated[
         int | None,
         typer.Option(min=1, help="Tokens of a request; default: the longest.", show_default=False),
     ] = None,
-    prefill_chunk: Annotated[int, typer.Option(min=1, help="Prompt tokens at once.")] = 1024,
+    prefill_chunk: model_flags.PrefillChunk = 1024,
     spec: speculation.Spec = SpeculativeBackend.NONE,
     draft_tokens: speculation.DraftTokens = None,
     draft_model: speculation.DraftModel = None,
