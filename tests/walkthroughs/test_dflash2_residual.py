@@ -29,7 +29,7 @@ from support.drafters import CoinDrafter
 from support.engines import run_until_idle
 from support.tiny_models import byte_tokenizer, write_checkpoint
 
-REQUESTS = 480
+REQUESTS = 240
 ROWS = 8
 
 
