@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ninfer.runtime.models.gated_delta import fold, gated_delta
+from ninfer.runtime.models.gated_delta import fold, gated_delta, unit_lower_inverse
 
 torch.set_num_threads(1)
 
@@ -74,3 +74,15 @@ def test_strong_decay_does_not_overflow():
     read, records = gated_delta(q, k, v, g - 20.0, beta, state)
     assert read.isfinite().all()
     assert fold(state, records, torch.tensor([0, 3, 64])).isfinite().all()
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 7, 16, 64])
+def test_an_inverse_by_products_solves_the_system(columns):
+    generator = torch.Generator().manual_seed(columns)
+    lower = torch.rand(2, 3, columns, columns, generator=generator).tril(-1)
+    wanted = torch.randn(2, 3, columns, 5, generator=generator)
+    exact = torch.linalg.solve_triangular(
+        lower.double(), wanted.double(), upper=False, unitriangular=True
+    )
+    found = (unit_lower_inverse(lower) @ wanted).double()
+    torch.testing.assert_close(found, exact, atol=1e-4, rtol=1e-4)

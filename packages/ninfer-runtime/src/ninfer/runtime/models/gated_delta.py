@@ -79,6 +79,32 @@ def fold(state: Tensor, records: DeltaRecords, accepted: Tensor) -> Tensor:
     return state * reached[..., None].exp() + added
 
 
+def unit_lower_inverse(lower: Tensor) -> Tensor:
+    """Return (I + A)⁻¹ of strictly lower A [..., T, T] by products alone.
+
+    Math:   with X_b the inverse of the diagonal blocks of size b and A_b the part of A that joins
+            two such blocks, X_2b = X_b − X_b A_b X_b.
+    """
+    columns = lower.shape[-1]
+    place = torch.arange(columns, device=lower.device)
+    inverse = torch.eye(columns, dtype=lower.dtype, device=lower.device)
+    size = 1
+    while size < columns:
+        is_pair = (place // (2 * size)).unsqueeze(1) == place // (2 * size)
+        is_joint = is_pair & ((place // size).unsqueeze(1) != place // size)
+        inverse = inverse - inverse @ lower.masked_fill(~is_joint, 0.0) @ inverse
+        size *= 2
+    return inverse.expand_as(lower)
+
+
+def _solve_unit_lower(system: Tensor, wanted: Tensor) -> Tensor:
+    if system.device.type != "cpu":
+        # Products can be captured into a graph whatever the solver of the library does.
+        return unit_lower_inverse(system) @ wanted
+    solved: Tensor = torch.linalg.solve_triangular(system, wanted, upper=False, unitriangular=True)
+    return solved
+
+
 def _block(
     queries: Tensor, keys: Tensor, values: Tensor, decay: Tensor, beta: Tensor, state: Tensor
 ) -> tuple[Tensor, DeltaRecords]:
@@ -90,7 +116,7 @@ def _block(
     start = log_decay[..., None].exp()
     system = (beta[..., None] * between * (keys @ keys.transpose(-1, -2))).tril(-1)
     wanted = beta[..., None] * (values - start * (keys @ state))
-    deltas = torch.linalg.solve_triangular(system, wanted, upper=False, unitriangular=True)
+    deltas = _solve_unit_lower(system, wanted)
     read = start * (queries @ state) + (between * (queries @ keys.transpose(-1, -2))) @ deltas
     tail = (log_decay[..., -1:] - log_decay).exp()[..., None]
     end = start[..., -1:, :] * state + (keys * tail).transpose(-1, -2) @ deltas
