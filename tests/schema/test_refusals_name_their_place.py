@@ -145,6 +145,19 @@ def test_what_nothing_satisfies_is_unsatisfiable(schema):
     assert error.code == "unsatisfiable_json_schema"
 
 
+@pytest.mark.parametrize(
+    ("schema", "pointer"),
+    [
+        ({"properties": {"x": {"type": "string", "enum": [1]}}, "required": ["x"], "type": "object"}, "/properties/x"),
+        ({"type": "array", "minItems": 2, "prefixItems": [{}, {"not": {}}]}, "/prefixItems/1"),
+        ({"type": "array", "minItems": 1, "items": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/e"}},
+          "$defs": {"e": {"type": "integer", "minimum": 2, "maximum": 1}}}, "/items/items"),
+    ],
+)
+def test_an_empty_language_names_the_place_that_is_empty(schema, pointer):
+    check(schema, pointer, UnsatisfiableConstraint)
+
+
 def test_a_misspelt_keyword_comes_with_a_suggestion():
     for word, near in [
         ("maxlength", "maxLength"),

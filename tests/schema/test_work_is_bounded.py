@@ -83,19 +83,27 @@ HARD = {
     "patterns that multiply": {
         "type": "string",
         "allOf": [
-            {"pattern": f"[{a}{b}]{{{n},30}}x"} for a, b, n in zip("abcd", "efgh", (20, 21, 22, 23))
-        ],  # fmt: skip
+            {"pattern": f"[{a}{b}]{{{n},30}}x"}
+            for a, b, n in zip("abcd", "efgh", (20, 21, 22, 23), strict=True)
+        ],
     },
 }
+
+
+def answer(schema):
+    try:
+        compiled(schema)
+    except RequestError as error:
+        return error
+    return None
 
 
 @pytest.mark.parametrize("name", HARD)
 def test_every_hard_schema_is_answered_or_refused_in_time(name):
     schema = HARD[name] if isinstance(HARD[name], str) else json.dumps(HARD[name])
     start = thread_time()
-    try:
-        compiled(schema)
-    except RequestError as error:
+    error = answer(schema)
+    if error is not None:
         assert isinstance(error, UnsupportedSchema)
         assert error.location is not None
     # Counted limits keep the order of magnitude; a shared machine may double the time.
@@ -116,7 +124,7 @@ def test_shared_definitions_cost_by_reference_and_not_by_expansion():
             **named(6),
             "e": {"enum": ["a", "b"]},
             "l": {"type": "array", "items": {"type": "array"}},
-        },  # fmt: skip
+        },
     }
 
     def held(references):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ninfer.contract.constraint import ConstraintKind, UnknownKeywords
-from ninfer.contract.errors import UnsatisfiableConstraint
+from ninfer.contract.errors import UnsatisfiableConstraint, UnsupportedSchema
 from ninfer.contract.location import JsonPointer
-from ninfer.text.grammar import NOTHING, Grammar, Node
+from ninfer.text.grammar import Grammar
 from ninfer.text.productive import productive_rules, without_dead_branches
 from ninfer.text.schema.emission import Emission
 from ninfer.text.schema.reduction import Reduction
 from ninfer.text.schema.source import read_schema
+from ninfer.text.schema.unsatisfiable import is_productive, unsatisfiable_place
 
 
 def schema_grammar(
@@ -24,20 +23,19 @@ def schema_grammar(
     """
     reduction = Reduction(read_schema(source, unknown_keywords))
     emission = Emission(reduction)
-    entry = emission.value(reduction.root)
-    grammar = _living(entry, emission.finish())
-    if grammar.entry == NOTHING:
+    try:
+        entry = emission.value(reduction.root)
+        grammar = Grammar(entry, emission.finish())
+    except RecursionError:
+        raise UnsupportedSchema(
+            "nests too deeply", keyword="schema_depth", location=JsonPointer()
+        ) from None
+    productive = productive_rules(grammar.rules)
+    if not is_productive(entry, productive):
         raise UnsatisfiableConstraint(
             "no value satisfies the schema",
             kind=ConstraintKind.JSON_SCHEMA,
-            location=JsonPointer(),
+            location=unsatisfiable_place(emission, productive),
         )
-    return grammar
-
-
-def _living(entry: Node, rules: Mapping[str, Node]) -> Grammar:
-    """Return the grammar without dead branches; where every rule has a word there are none."""
-    grammar = Grammar(entry, rules)
-    if len(productive_rules(rules)) == len(rules):
-        return grammar
-    return without_dead_branches(grammar)
+    # Emission leaves no dead branch where every rule has a word.
+    return grammar if len(productive) == len(grammar.rules) else without_dead_branches(grammar)

@@ -33,17 +33,18 @@ _FAMILIES = (
     ("ABCDEFGH", "IJKLMNOPQ", "RSTUVWXYZ"),
     ("0123456789", "_-$@./: "),
 )
-_GROUPS = tuple(group for family in _FAMILIES for group in family)
-_LETTERS = frozenset("".join(_GROUPS))
-_OTHER = PLAIN - CharacterSet.from_text("".join(_GROUPS))
+GROUPS = tuple(group for family in _FAMILIES for group in family)
+"""Characters that names often begin or go on with, in small shared groups."""
+_LETTERS = frozenset("".join(GROUPS))
+_OTHER = PLAIN - CharacterSet.from_text("".join(GROUPS))
 _QUOTE = Literal('"')
 
 REST = Reference("json_rest")
 """What is left of a string behind one of its characters, the closing quote included."""
-_WITHOUT = {group: Reference(f"json_key_without_{n}") for n, group in enumerate(_GROUPS)}
-_WITHIN = {group: Reference(f"json_key_within_{n}") for n, group in enumerate(_GROUPS)}
-_SINGLE = {c: Reference(f"json_key_{ord(c):02x}") for group in _GROUPS for c in group}
-_NOT = {c: Reference(f"json_key_not_{ord(c):02x}") for group in _GROUPS for c in group}
+_WITHOUT = {group: Reference(f"json_key_without_{n}") for n, group in enumerate(GROUPS)}
+_WITHIN = {group: Reference(f"json_key_within_{n}") for n, group in enumerate(GROUPS)}
+_BUT = {c: Reference(f"json_key_but_{ord(c):02x}") for group in GROUPS for c in group}
+_NOT = {c: Reference(f"json_key_not_{ord(c):02x}") for group in GROUPS for c in group}
 _AWAY = {family: Reference(f"json_key_away_{n}") for n, family in enumerate(_FAMILIES)}
 _ELSE = Reference("json_key_else")
 _ESCAPE = Reference("json_key_escape")
@@ -92,14 +93,25 @@ def _behind(trie: Trie, rules: Rules) -> Node:
 
 def _outside(children: frozenset[str]) -> Iterator[Node]:
     """Yield what a name may go on with that is no child: its next character and all the rest."""
-    hit = [group for group in _GROUPS if not children.isdisjoint(group)]
+    hit = [group for group in GROUPS if not children.isdisjoint(group)]
     strange = children - _LETTERS
     if len(hit) == 1 and not strange:
         yield _WITHOUT[hit[0]]
     else:
-        yield from (_WITHIN[group] for group in _GROUPS if group not in hit)
+        yield from (_WITHIN[group] for group in GROUPS if group not in hit)
         yield from (_beside(strange), _ESCAPE)
-    yield from (_SINGLE[c] for group in hit for c in group if c not in children)
+    for group in hit:
+        left = "".join(c for c in group if c not in children)
+        if len(left) == len(group) - 1:
+            (missing,) = set(group) - set(left)
+            yield _BUT[missing]
+        elif left:
+            yield _beginning(left)
+
+
+def _beginning(characters: str) -> Node:
+    """Return the names, without the opening quote, that begin with one of some characters."""
+    return concatenation(Characters(CharacterSet.from_text(characters)), REST)
 
 
 def _beside(strange: frozenset[str]) -> Node:
@@ -119,15 +131,15 @@ def shared_rules() -> MappingProxyType[str, Node]:
         _ESCAPE.rule: concatenation(BACKSLASH, escape_letters(ANY_CHARACTER), REST),
     }
     for family in _FAMILIES:
-        outside = [_WITHIN[group] for group in _GROUPS if group not in family]
+        outside = [_WITHIN[group] for group in GROUPS if group not in family]
         rules[_AWAY[family].rule] = alternation(*outside, _ELSE, _ESCAPE)
         for group in family:
             others = (_WITHIN[other] for other in family if other != group)
             rules[_WITHOUT[group].rule] = alternation(*others, _AWAY[family])
-    for group in _GROUPS:
-        rules[_WITHIN[group].rule] = concatenation(Characters(CharacterSet.from_text(group)), REST)
+    for group in GROUPS:
+        rules[_WITHIN[group].rule] = _beginning(group)
         for c in group:
-            rules[_SINGLE[c].rule] = concatenation(Literal(c), REST)
+            rules[_BUT[c].rule] = _beginning(group.replace(c, ""))
             rules[_NOT[c].rule] = alternation(*_outside(frozenset(c)), _QUOTE)
     rules[_MORE.rule] = alternation(*_WITHIN.values(), _ELSE, _ESCAPE)
     return MappingProxyType(rules)
