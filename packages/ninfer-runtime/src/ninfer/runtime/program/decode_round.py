@@ -27,6 +27,11 @@ class RoundOutcome(NamedTuple):
 class DecodeRound(Protocol):
     """Runs one round over rows that are ready to decode; see contract.Program.decode."""
 
+    @property
+    def columns(self) -> int:
+        """Return how many slots after a frontier one round may write."""
+        ...
+
     def run(
         self,
         residents: Sequence[ResidentSequence],
@@ -39,6 +44,8 @@ class DecodeRound(Protocol):
 
 class OrdinaryRound:
     """Implements: DecodeRound; also chooses the first token after a prompt."""
+
+    columns = 1
 
     def __init__(
         self, residents: ResidentSet, forward: DecodeForward, masks: MaskBuffer, sampler: Sampler

@@ -45,6 +45,9 @@ class SpeculativeRound:
         self._sampler = sampler
         self._drafting = drafting
         self._shape = shape
+        # Drafts made ahead stand after the round's own, where its licensed tokens may end.
+        ahead = shape.draft_limit if drafting.drafter.drafts_ahead else 0
+        self.columns = 1 + shape.draft_limit + ahead
 
     def run(
         self,

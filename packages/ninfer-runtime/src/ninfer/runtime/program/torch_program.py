@@ -37,20 +37,10 @@ from ninfer.runtime.loading import LoadedModel
 from ninfer.runtime.models.decoder import ColumnStates
 from ninfer.runtime.models.drafters import Drafter
 from ninfer.runtime.models.forward_batch import forward_batch
-from ninfer.runtime.models.kv_group import KvGroup
-from ninfer.runtime.models.kv_pool import PAGE_TOKENS
+from ninfer.runtime.program.assembly import assemble
 from ninfer.runtime.program.decisions import check_decisions, disposition_of
-from ninfer.runtime.program.decode_forward import decode_forward
-from ninfer.runtime.program.decode_round import DecodeRound, OrdinaryRound
-from ninfer.runtime.program.drafting import Drafting
-from ninfer.runtime.program.mask_buffer import MaskBuffer
-from ninfer.runtime.program.reservation import reserved
-from ninfer.runtime.program.resident_set import ResidentSet
 from ninfer.runtime.program.resume import PausedSequence
-from ninfer.runtime.program.sampler import Sampler
 from ninfer.runtime.program.sequence import ResidentSequence
-from ninfer.runtime.program.shape import program_shape
-from ninfer.runtime.program.speculative_round import SpeculativeRound
 
 
 class TorchProgram:
@@ -66,35 +56,17 @@ class TorchProgram:
         options: EngineOptions | None = None,
         drafter: Drafter | None = None,
     ) -> None:
+        parts = assemble(model, EngineOptions() if options is None else options, drafter)
         self._decoder = model.decoder
-        chosen = EngineOptions() if options is None else options
-        self._shape = program_shape(model, chosen, None if drafter is None else drafter.backend)
-        shape, device = self._shape, model.decoder.device
-        pages = shape.kv_tokens // PAGE_TOKENS
-        self._pool = reserved(shape, lambda: model.decoder.new_pool(pages, shape.rows))
-        self._taps = () if drafter is None else drafter.taps
-        pools = [self._pool]
-        if drafter is not None:
-            pools.append(reserved(shape, lambda: drafter.new_pool(pages)))
-        lookahead = None if drafter is None else drafter.lookahead
-        self._residents = ResidentSet(KvGroup(pools), pages, shape.rows, device, lookahead)
-        self._sampler = Sampler(shape.rows, shape.token_domain, device)
-        forward = decode_forward(model.decoder, self._pool, self._taps)
-        masks = MaskBuffer(shape.rows, shape.draft_limit + 1, shape.token_domain, device)
-        parts = (self._residents, forward, masks, self._sampler)
-        self._ordinary = OrdinaryRound(*parts)
-        self._round: DecodeRound = self._ordinary
-        self._drafting: Drafting | None = None
-        if drafter is not None:
-            self._drafting = Drafting(drafter, pools[1], self._residents, shape)
-            self._round = SpeculativeRound(*parts, self._drafting, shape)
-        self._memory = MemoryReport(
-            weight_bytes=model.decoder.weight_bytes + (drafter.weight_bytes if drafter else 0),
-            kv_bytes=sum(pool.kv_bytes for pool in pools),
-            state_bytes=sum(pool.state_bytes for pool in pools),
-            mask_host_bytes=masks.host_bytes,
-            mask_device_bytes=masks.device_bytes,
-        )
+        self._shape = parts.shape
+        self._pool = parts.pool
+        self._taps = parts.taps
+        self._residents = parts.residents
+        self._sampler = parts.sampler
+        self._ordinary = parts.ordinary
+        self._round = parts.round
+        self._drafting = parts.drafting
+        self._memory = parts.memory
         self._pending: PendingBatch | None = None
 
     @property
@@ -114,7 +86,7 @@ class TorchProgram:
 
     def can_open(self, prompt_tokens: int, output_tokens: int) -> bool:
         """Implements: Program.can_open; the whole prompt and one round of output must fit."""
-        first_output = min(output_tokens, self._round_columns)
+        first_output = min(output_tokens, self._round.columns)
         wanted = min(prompt_tokens + first_output, self._shape.context_tokens)
         return self._residents.has_room(wanted)
 
@@ -249,7 +221,7 @@ class TorchProgram:
 
     def can_resume(self, state: ResumeState) -> bool:
         """Implements: Program.can_resume; the old frontier and the next round must fit."""
-        wanted = _own(state).goal_tokens + self._round_columns
+        wanted = _own(state).goal_tokens + self._round.columns
         return self._residents.has_room(min(wanted, self._shape.context_tokens))
 
     def resume(self, state: ResumeState) -> SequenceId:
@@ -313,16 +285,8 @@ class TorchProgram:
         """Return the tokens whose keys and values a sequence holds after its next unit."""
         if not resident.is_decodable:
             return max(resident.prompt_tokens, resident.replay_end)
-        columns = control_tokens or self._round_columns
+        columns = control_tokens or self._round.columns
         return min(resident.frontier + columns, self._shape.context_tokens)
-
-    @property
-    def _round_columns(self) -> int:
-        """Return the slots after a frontier that one round may write."""
-        limit = self._shape.draft_limit
-        if self._drafting is not None and self._drafting.drafter.drafts_ahead:
-            return 1 + 2 * limit
-        return 1 + limit
 
     def _outside_round(self, sequence: SequenceId) -> ResidentSequence:
         pending = () if self._pending is None else self._pending.rows
