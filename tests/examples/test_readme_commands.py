@@ -49,18 +49,21 @@ def services(engine):
     return Services(open_shared)
 
 
-def test_the_readme_has_commands_for_both_verbs():
-    assert {arguments[0] for arguments in COMMANDS} == {"run", "check"}
+def test_the_readme_has_commands_for_every_verb():
+    assert {arguments[0] for arguments in COMMANDS} == {"run", "check", "models", "bench"}
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: " ".join(arguments)[:60])
-def test_a_readme_command_succeeds(services, capsysbinary, arguments):
+def test_a_readme_command_succeeds(services, capsysbinary, tmp_path, arguments):
     # The last limit counts: a reader waits for the whole answer, a test need not.
-    bound = ["--max-new", "16"] if arguments[0] == "run" else []
-    status = run_command([*arguments, *bound], services)
+    short = ["-p", "8", "-n", "2", "-r", "1", "--batch", "1", "--warmup", "0"]
+    chart = tmp_path / "bench.svg"
+    bounds = {"run": ["--max-new", "16"], "bench": [*short, "--plot", str(chart)]}
+    status = run_command([*arguments, *bounds.get(arguments[0], [])], services)
     said = capsysbinary.readouterr()
     assert status == 0, said.err
     assert said.out
+    assert chart.exists() == (arguments[0] == "bench")
     if arguments[0] == "run" and "--choice" in arguments:
         assert said.out in (b"yes", b"no")
     if "--json-object" in arguments:

@@ -39,7 +39,8 @@ def open_engine(
     model's own or the one shipped for the embedded model.
     Effects: the interpreter's thread switch interval becomes at most SWITCH_SECONDS.
     Raises:  ModelError — the files cannot be found, read or served, or there is no such drafter;
-             UnsupportedOption — the options do not fit the model.
+             UnsupportedOption — the options do not fit the model; ValueError — the key-value memory
+             holds no whole context, or is more than the device has.
     """
     # Imported here: torch takes seconds, and a caller that only reads types must not pay.
     import torch
