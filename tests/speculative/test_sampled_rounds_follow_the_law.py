@@ -32,7 +32,7 @@ from support.statistics import assert_follows
 from support.tiny_drafters import block_config, mtp_config, write_drafter
 
 TEXT = prompt(6, 1)
-DRAWS = 800
+DRAWS = 480
 ROWS = 8
 SAMPLING = SamplingParameters(temperature=1.6, top_p=0.97, presence_penalty=0.7)
 

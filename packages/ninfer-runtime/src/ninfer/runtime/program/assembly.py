@@ -38,7 +38,7 @@ def assemble(model: LoadedModel, options: EngineOptions, drafter: Drafter | None
     """Reserve all memory and connect the parts.
 
     Raises: UnsupportedOption — the options ask for a drafter that is not the given one; ValueError
-            — the key-value memory holds no whole context; ModelError — there is not as much.
+            — the key-value memory holds no whole context, or is more than the device has.
     """
     decoder = model.decoder
     shape = program_shape(model, options, None if drafter is None else drafter.backend)

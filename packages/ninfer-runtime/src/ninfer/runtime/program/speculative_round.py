@@ -21,10 +21,14 @@ from ninfer.runtime.program.sequence import ResidentSequence
 
 
 class _Drafts(NamedTuple):
-    """The drafts of every row, and what they were drawn from where that is not one-hot."""
+    """The drafts of every row, and what they were drawn from where that is not one-hot.
+
+    ``wait_seconds`` passed until drafts of this round were in host memory.
+    """
 
     tokens: list[tuple[int, ...]]
     distribution: SparseProposal | None = None
+    wait_seconds: float = 0.0
 
 
 class SpeculativeRound:
@@ -58,7 +62,6 @@ class SpeculativeRound:
         """Implements: DecodeRound.run."""
         started = time.perf_counter()
         drafts = self._drafts(residents, remaining_tokens)
-        drafted = time.perf_counter()
         columns = [
             [resident.anchor, *tokens]
             for resident, tokens in zip(residents, drafts.tokens, strict=True)
@@ -73,9 +76,13 @@ class SpeculativeRound:
         for row, (resident, tokens) in enumerate(zip(residents, licensed, strict=True)):
             self._drafting.hold(resident, output.features_of(row, len(columns[row])))
             rows.append(_pending_row(resident, drafts.tokens[row], tokens))
+        verified = time.perf_counter()
         if self._drafting.drafter.drafts_ahead:
             self._draft_ahead(residents, remaining_tokens, licensed)
-        return RoundOutcome(rows, launched - drafted, drafted - started)
+        device_seconds = launched - started + time.perf_counter() - verified
+        # Only masks need drafts in host memory; otherwise the wait is the device's.
+        waited = drafts.wait_seconds if masks.words is not None else 0.0
+        return RoundOutcome(rows, device_seconds - waited, waited)
 
     def _drafts(
         self, residents: Sequence[ResidentSequence], remaining_tokens: Sequence[int]
@@ -94,11 +101,14 @@ class SpeculativeRound:
             return _Drafts(drafts)
         wanted = [extents[b] for b in missing]
         proposal = self._drafting.propose([residents[b] for b in missing], wanted)
-        for b, tokens in zip(missing, proposal.tokens.tolist(), strict=True):
+        proposed = time.perf_counter()
+        proposed_tokens = proposal.tokens.tolist()
+        waited = time.perf_counter() - proposed
+        for b, tokens in zip(missing, proposed_tokens, strict=True):
             drafts[b] = tuple(tokens[: extents[b]])
-        if proposal.distribution is None:
-            return _Drafts(drafts)
-        return _Drafts(drafts, _spread(proposal.distribution, missing, len(residents)))
+        law = proposal.distribution
+        spread = None if law is None else _spread(law, missing, len(residents))
+        return _Drafts(drafts, spread, waited)
 
     def _draft_ahead(
         self,

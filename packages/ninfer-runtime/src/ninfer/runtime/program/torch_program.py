@@ -47,7 +47,7 @@ class TorchProgram:
     """One model, its KV pool, and the sequences in it; a drafter if the options ask for one.
 
     Raises: UnsupportedOption — the options ask for a drafter that is not the given one; ValueError
-            — the key-value memory holds no whole context; ModelError — there is not as much.
+            — the key-value memory holds no whole context, or is more than the device has.
     """
 
     def __init__(
