@@ -13,6 +13,7 @@ from ninfer.contract.errors import InvalidSchema, UnsupportedSchema
 from ninfer.text.schema import numbers, strings
 from ninfer.text.schema.conjunction import trimmed_array, trimmed_object
 from ninfer.text.schema.context import Context
+from ninfer.text.schema.document import Schema
 from ninfer.text.schema.formats import number_format, string_format
 from ninfer.text.schema.formula import FALSE, TRUE, Formula
 from ninfer.text.schema.numbers import ANY_INTEGER, ANY_NUMBER, NO_NUMBER, NumberSet
@@ -27,7 +28,6 @@ from ninfer.text.schema.shapes import (
     ObjectShape,
     Value,
 )
-from ninfer.text.schema.source import Schema
 from ninfer.text.schema.strings import ANY_STRING, NO_STRING, Atom, AtomKind, StringSet, Term
 from ninfer.text.schema.whole_numbers import STEP_LIMIT
 

@@ -12,6 +12,7 @@ from ninfer.text.schema.complement import complement
 from ninfer.text.schema.conjunction import meet, meet_objects
 from ninfer.text.schema.context import Context
 from ninfer.text.schema.disjointness import Prover
+from ninfer.text.schema.document import Schema
 from ninfer.text.schema.formula import FALSE, TRUE
 from ninfer.text.schema.shapes import (
     Field,
@@ -20,7 +21,6 @@ from ninfer.text.schema.shapes import (
     distinct_objects,
     union,
 )
-from ninfer.text.schema.source import Schema
 
 
 def any_of(value: Value, branches: tuple[Schema, ...], context: Context) -> Value:

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any
 
 from ninfer.text.json_source import JsonNumber, JsonValue
-from ninfer.text.schema.source import Schema
+from ninfer.text.schema.document import Schema
 
 
 class FormulaKind(Enum):

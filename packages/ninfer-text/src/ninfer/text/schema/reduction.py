@@ -25,6 +25,7 @@ from ninfer.text.schema.context import (
     NoClosedForm,
 )
 from ninfer.text.schema.disjointness import Prover
+from ninfer.text.schema.document import Document, Schema
 from ninfer.text.schema.formula import FALSE, Formula, FormulaKind, Formulas
 from ninfer.text.schema.shapes import (
     ANYTHING,
@@ -35,7 +36,6 @@ from ninfer.text.schema.shapes import (
     Value,
     union,
 )
-from ninfer.text.schema.source import Document, Schema
 from ninfer.text.schema.string_automata import StringAutomata
 
 

@@ -6,7 +6,6 @@ and are not. Schemas that say the same thing are one object, so that shared text
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -19,46 +18,18 @@ from ninfer.text.regex.parser import parse_regex
 from ninfer.text.schema import payloads
 from ninfer.text.schema.annotations import is_annotation, suggestion
 from ninfer.text.schema.dialect import ASSERTIONS, Dialect, dialect_of
+from ninfer.text.schema.document import Document, Schema
 from ninfer.text.schema.formats import OUTSIDE_FORMATS, is_enforced_format
+from ninfer.text.schema.keywords import CONTAINERS, LIST, NAMED, ONE, OUTSIDE, VALUES
 from ninfer.text.schema.references import Identities
 
 SCHEMA_LIMIT = 16_384
 """How many schemas one document may hold."""
 
-
 SCHEMA_DEPTH_LIMIT = 128
 """How many schemas may stand inside each other."""
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Schema:
-    """One schema: what its assertions hold, typed; sub-schemas are Schema objects.
-
-    ``pointer`` is its first place in the source. A boolean schema has ``truth`` and no keywords.
-    """
-
-    pointer: JsonPointer
-    keywords: dict[str, Any] = field(default_factory=dict)
-    truth: bool | None = None
-
-    def place(self, keyword: str) -> JsonPointer:
-        """Return where a keyword of this schema stands."""
-        return self.pointer / keyword
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Document:
-    """A validated source: its root schema, its dialect and the target of every reference."""
-
-    root: Schema
-    dialect: Dialect
-    targets: MappingProxyType[tuple[str, str], Schema]
-    strings: MappingProxyType[str, JsonPointer]
-    """Where patterns and formats stand first, by their text."""
-
-    def target(self, schema: Schema) -> Schema:
-        """Return what a schema's ``$ref`` names."""
-        return self.targets[schema.keywords["$ref"]]
+__all__ = ["Document", "Schema", "read_schema"]
 
 
 def read_schema(source: str, unknown: UnknownKeywords = UnknownKeywords.REFUSE) -> Document:
@@ -69,40 +40,6 @@ def read_schema(source: str, unknown: UnknownKeywords = UnknownKeywords.REFUSE) 
     """
     value = read_json(source)
     return _Reading(value, dialect_of(value), unknown).document()
-
-
-_VALUES: dict[str, Callable[[JsonValue, JsonPointer], Any]] = {
-    "type": payloads.types,
-    "required": payloads.names,
-    "enum": payloads.values,
-    "const": payloads.anything,
-    "pattern": payloads.text,
-    "format": payloads.text,
-    "$ref": payloads.text,
-    "$anchor": payloads.text,
-    "$dynamicAnchor": payloads.text,
-    "minimum": payloads.number,
-    "maximum": payloads.number,
-    "exclusiveMinimum": payloads.number,
-    "exclusiveMaximum": payloads.number,
-    "multipleOf": payloads.divisor,
-    "uniqueItems": payloads.flag,
-    **dict.fromkeys(
-        "minLength maxLength minItems maxItems minProperties maxProperties minContains "
-        "maxContains".split(),
-        payloads.count,
-    ),
-}
-_ONE = frozenset(
-    "additionalProperties additionalItems propertyNames not if then else contains".split()
-)
-_LIST = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
-_OUTSIDE = frozenset(
-    "unevaluatedItems unevaluatedProperties $dynamicRef $recursiveRef $recursiveAnchor "
-    "$vocabulary".split()
-)
-_CONTAINERS = frozenset({"$defs", "definitions", "$schema", "$anchor", "$dynamicAnchor"})
 
 
 @dataclass(slots=True)
@@ -185,7 +122,7 @@ class _Reading:
 
     def _check_words(self, value: dict[str, JsonValue], place: JsonPointer) -> None:
         for word in value:
-            if word in _OUTSIDE:
+            if word in OUTSIDE:
                 raise UnsupportedSchema("is not supported", keyword=word, location=place / word)
             if word not in self.dialect.keywords and not is_annotation(word):
                 self._refuse_word(word, place)
@@ -204,7 +141,7 @@ class _Reading:
 
     def _check_siblings(self, value: dict[str, JsonValue], place: JsonPointer) -> None:
         for word in value:
-            if word in ASSERTIONS and word not in _CONTAINERS | {"$ref", self.dialect.identity}:
+            if word in ASSERTIONS and word not in CONTAINERS | {"$ref", self.dialect.identity}:
                 raise UnsupportedSchema(
                     f"{self.dialect.name} ignores what stands beside $ref; use allOf",
                     keyword=word,
@@ -221,7 +158,7 @@ class _Reading:
             if word not in ASSERTIONS or word not in self.dialect.keywords:
                 continue
             payload, key = self._payload(word, content, place / word, base)
-            if word not in _CONTAINERS and word != self.dialect.identity:
+            if word not in CONTAINERS and word != self.dialect.identity:
                 typed[word] = payload
                 keys.append((word, key))
         return typed, tuple(keys)
@@ -229,13 +166,13 @@ class _Reading:
     def _payload(
         self, word: str, content: JsonValue, place: JsonPointer, base: str
     ) -> tuple[Any, Any]:
-        if word in _ONE:
+        if word in ONE:
             schema = self.schema(content, place, base)
             return schema, id(schema)
-        if word in _LIST:
+        if word in LIST:
             listed = self._list(content, place, base)
             return listed, tuple(map(id, listed))
-        if word in _NAMED:
+        if word in NAMED:
             named = self._named(content, place, base)
             if word == "patternProperties":
                 for pattern in named:
@@ -261,7 +198,7 @@ class _Reading:
                 self._check_format(payloads.text(content, place), place)
             case "$schema" | "$id" | "id":
                 return None, None
-        payload = _VALUES[word](content, place)
+        payload = VALUES[word](content, place)
         return payload, _value_key(payload)
 
     def _check_pattern(self, pattern: str, keyword: str, place: JsonPointer) -> None:
