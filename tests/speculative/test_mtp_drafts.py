@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from ninfer.contract import (
     SpeculativeBackend,
 )
 from ninfer.runtime.loading import load_drafter
+from ninfer.runtime.loading.drafter import SHIPPED_PACKAGE
+from ninfer.runtime.loading.embedded import embedded_model_path
 from ninfer.runtime.models.forward_batch import RowInput, forward_batch
 from ninfer.runtime.models.kv_pool import SlotMap
 from ninfer.runtime.program import TorchProgram
@@ -224,3 +227,17 @@ def test_a_shortlist_of_no_ascending_ids_is_refused(
     weights = case.oracle.weights | {"shortlist": torch.tensor(ids, dtype=torch.int32)}
     with pytest.raises(ModelError, match="shortlist"):
         load_drafter(case.model, MTP, write_drafter(tmp_path, case.oracle.config, weights))
+
+
+def test_the_embedded_model_takes_the_shipped_drafter(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedded = replace(case.model, path=embedded_model_path())
+    package = tmp_path / SHIPPED_PACKAGE
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    write_drafter(package / "mtp", case.oracle.config, case.oracle.weights)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert load_drafter(embedded, MTP).backend is MTP
+    with pytest.raises(ModelError, match=f"dflash: {SHIPPED_PACKAGE} is not installed"):
+        load_drafter(embedded, SpeculativeBackend.DFLASH)

@@ -1,0 +1,54 @@
+"""The server's drafting flags reach the engine, or are refused before anything is opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ninfer.contract import EngineOptions, ModelError, SpeculativeBackend
+from ninfer.gateway.main import run_gateway
+
+
+class Opening:
+    """Notes what it is asked to open, and opens nothing."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[EngineOptions, Path | None]] = []
+
+    def __call__(self, model, options, *, drafter_path=None, **_):
+        self.asked.append((options, drafter_path))
+        raise ModelError("nothing is opened here")
+
+
+@pytest.mark.parametrize(
+    ("flags", "error"),
+    [
+        (["--draft-tokens", "3"], "--draft-tokens: needs --spec"),
+        (["--draft-model", "d"], "--draft-model: needs --spec"),
+        (["--spec", "mtp", "--draft-tokens", "0"], "--draft-tokens: 0 is less than 1"),
+        (["--spec", "dflash", "--draft-tokens", "16"], "--draft-tokens: 16 is not in 0..15"),
+    ],
+)
+def test_flags_that_contradict_are_refused(flags, error, capsys):
+    opening = Opening()
+    assert run_gateway(flags, opening) == 2
+    assert error in capsys.readouterr().err
+    assert not opening.asked
+
+
+@pytest.mark.parametrize(
+    ("flags", "backend", "drafts", "folder"),
+    [
+        ([], "none", 0, None),
+        (["--spec", "mtp"], "mtp", 3, None),
+        (["--spec", "dflash2"], "dflash2", 7, None),
+        (["--spec", "mtp", "--draft-tokens", "15", "--draft-model", "d"], "mtp", 15, Path("d")),
+    ],
+)
+def test_flags_reach_the_engine(flags, backend, drafts, folder):
+    opening = Opening()
+    assert run_gateway(flags, opening) == 2
+    ((options, drafter_path),) = opening.asked
+    assert options.speculative is SpeculativeBackend(backend)
+    assert (options.draft_tokens, drafter_path) == (drafts, folder)
