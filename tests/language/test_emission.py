@@ -12,12 +12,14 @@ import pytest
 from ninfer.text import GrammarCore
 from ninfer.text.automata.characters import CharacterSet
 from ninfer.text.automata.dfa import Dfa
+from ninfer.text.automata.facts import sample_word
 from ninfer.text.automata.minimal import minimal
 from ninfer.text.automata.table import Table
 from ninfer.text.automata.words import word_automaton
 from ninfer.text.emitter import emit
 from ninfer.text.emitter.elimination import eliminated
 from ninfer.text.emitter.machine import spell_machine
+from ninfer.text.emitter.pattern import whole
 from ninfer.text.emitter.unfolding import unfolded
 from ninfer.text.gbnf import gbnf_grammar
 from ninfer.text.grammar import (
@@ -120,7 +122,9 @@ FORMS = {
 
 
 def _expression(pattern):
-    return None if pattern is None else f'x ::= Regex("{pattern}") (= [])\n' if pattern else None
+    if pattern is None or not pattern.text:
+        return None
+    return f'x ::= Regex("{whole(pattern)}") (= [])\n'
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -158,6 +162,25 @@ def test_any_rule_name_is_written_so_that_the_core_reads_it():
     entry = Concatenation(tuple(map(Reference, names)))
     exploration = Exploration(Grammar(entry, rules), byte_vocabulary())
     assert exploration.accepts("".join(str(n) for n in range(len(names))))
+
+
+def test_names_of_parts_and_machines_never_meet_names_of_rules():
+    source = random.Random(6)
+    names = ["q", "q-1", "q--1", "q__0", "root", "root-1", "root_1"]
+    machines = [random_automaton(source) for _ in range(60)]
+    machines = [dfa for dfa in machines if not dfa.is_empty and dfa.state_count > 3]
+    rules = {
+        name: concatenation(Literal(name), repetition(Automaton(dfa), 1, 2), Literal("."))
+        for name, dfa in zip(names, machines, strict=False)
+    }
+    grammar = Grammar(concatenation(*map(Reference, names)), rules)
+    lines = emit(grammar).splitlines()
+    assert len({line.split(" ::= ")[0] for line in lines}) == len(lines)
+    exploration = Exploration(grammar, byte_vocabulary())
+    words = [sample_word(dfa, source) for dfa in machines]
+    text = "".join(f"{name}{word}." for name, word in zip(names, words, strict=False))
+    assert exploration.accepts(text)
+    assert not exploration.accepts(text.replace("q__0", "q--0"))
 
 
 def test_nul_and_neighbours_are_themselves_everywhere():

@@ -6,7 +6,9 @@ from functools import lru_cache
 
 from ninfer.text.automata.characters import CharacterSet
 from ninfer.text.automata.dfa import Dfa
+from ninfer.text.automata.facts import topological
 from ninfer.text.emitter.elimination import eliminated
+from ninfer.text.emitter.pattern import whole
 from ninfer.text.emitter.productions import (
     NOTHING,
     Alternative,
@@ -18,14 +20,16 @@ from ninfer.text.emitter.productions import (
 )
 from ninfer.text.emitter.unfolding import unfolded
 
+_MANY_STATES = 256
+
 
 @lru_cache(maxsize=512)
 def automaton_body(dfa: Dfa) -> Body | Machine:
     """Return the form of an automaton; those of the shared rules are remembered.
 
-    Math: an automaton without branches is a sequence. Otherwise one expression, as long as it
-          stays linear in the edges; otherwise one production per state, chains of single steps
-          joined, which stays linear for every automaton.
+    Math: an automaton without branches is a sequence. Otherwise one expression, where that has
+          about as many states, or where the core would not share the productions; otherwise one
+          production per state, chains of single steps joined, which stays linear for all.
     """
     if dfa.is_empty:
         return NOTHING
@@ -35,9 +39,29 @@ def automaton_body(dfa: Dfa) -> Body | Machine:
     first = CharacterSet.of((low, high) for low, high, _ in dfa.edges[0])
     nullable = bool(dfa.accepting[0])
     pattern = unfolded(dfa) or eliminated(dfa)
-    if pattern is not None:
-        return ((Expression(pattern, first, nullable),),)
-    return Machine(dfa, first, nullable)
+    if pattern is None or pattern.atoms > _atoms_allowed(dfa):
+        return Machine(dfa, first, nullable)
+    return ((Expression(whole(pattern), first, nullable),),)
+
+
+def _atoms_allowed(dfa: Dfa) -> int:
+    """Return how many states an expression may have to be worth more than productions.
+
+    Productions that call each other in a circle are compiled anew in every grammar, and hundreds
+    of productions cost more than their states.
+    """
+    steps = sum(len({target for _, _, target in out}) for out in dfa.edges)
+    if dfa.state_count > _MANY_STATES or _has_circle(dfa):
+        return 4 * steps
+    return steps + steps // 2
+
+
+def _has_circle(dfa: Dfa) -> bool:
+    """Return whether a cycle has more than one state."""
+    without_loops = tuple(
+        tuple(edge for edge in out if edge[2] != state) for state, out in enumerate(dfa.edges)
+    )
+    return topological(Dfa(without_loops, dfa.accepting)) is None
 
 
 def _sequence(dfa: Dfa) -> Alternative | None:

@@ -19,7 +19,6 @@ from ninfer.text.emitter.pattern import (
     sequence,
     starred,
     text_budget,
-    whole,
 )
 
 STATE_LIMIT = 512
@@ -30,7 +29,7 @@ _HOPELESS_COST = 512
 _BEFORE, _AFTER = -1, -2
 
 
-def eliminated(dfa: Dfa) -> str | None:
+def eliminated(dfa: Dfa) -> Pattern | None:
     """Return an expression of the automaton's words, or None when it would not stay short.
 
     Math: states are eliminated, those first whose going lengthens the labels least and that do not
@@ -61,7 +60,7 @@ class _Elimination:
                 self._put(state, _AFTER, EMPTY_WORD)
         self._budget = self._characters + text_budget(dfa)
 
-    def run(self) -> str | None:
+    def run(self) -> Pattern | None:
         costs = {state: self._cost(state) for state in self._states if state >= 0}
         queue = [(cost, -state) for state, cost in costs.items()]
         heapify(queue)
@@ -77,7 +76,7 @@ class _Elimination:
                 costs[neighbour] = self._cost(neighbour)
                 heappush(queue, (costs[neighbour], -neighbour))
         final = self._states[_BEFORE].leaving.get(_AFTER)
-        return None if final is None else whole(final)
+        return final
 
     def _cost(self, number: int) -> int:
         """Return by how many characters the labels grow when a state goes, and a fine to branch."""

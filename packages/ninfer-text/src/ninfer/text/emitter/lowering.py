@@ -95,7 +95,7 @@ class _Lowering:
         if dfa not in self._automata:
             form = automaton_body(dfa)
             if isinstance(form, Machine):
-                form = ((Call(self.productions.add_machine(form, self._owner)),),)
+                form = ((Call(self.productions.add_machine(form)),),)
             self._automata[dfa] = form
         return self._automata[dfa]
 

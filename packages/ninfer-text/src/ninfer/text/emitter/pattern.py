@@ -38,9 +38,11 @@ class Pattern(NamedTuple):
     level: int = _ATOM
     depth: int = 0
     loops: bool = False
+    atoms: int = 1
+    """Characters to be read in it: about how many states the core makes of it."""
 
 
-EMPTY_WORD = Pattern("", optional=True)
+EMPTY_WORD = Pattern("", optional=True, atoms=0)
 
 
 def characters_pattern(members: CharacterSet) -> Pattern:
@@ -60,7 +62,8 @@ def sequence(first: Pattern, second: Pattern) -> Pattern:
         return first
     text = _part(first) + _part(second)
     depth = max(_part_depth(first), _part_depth(second))
-    return Pattern(text, False, _SEQUENCE, depth, first.loops or second.loops)
+    loops, atoms = first.loops or second.loops, first.atoms + second.atoms
+    return Pattern(text, False, _SEQUENCE, depth, loops, atoms)
 
 
 def either(first: Pattern, second: Pattern) -> Pattern:
@@ -71,7 +74,8 @@ def either(first: Pattern, second: Pattern) -> Pattern:
         return longer._replace(optional=optional)
     text = f"{first.text}|{second.text}"
     depth = max(first.depth, second.depth)
-    return Pattern(text, optional, _ALTERNATION, depth, first.loops or second.loops)
+    loops, atoms = first.loops or second.loops, first.atoms + second.atoms
+    return Pattern(text, optional, _ALTERNATION, depth, loops, atoms)
 
 
 def starred(item: Pattern) -> Pattern:
@@ -79,7 +83,7 @@ def starred(item: Pattern) -> Pattern:
     if not item.text:
         return EMPTY_WORD
     depth = item.depth + (item.level != _ATOM)
-    return Pattern(_grouped(item) + "*", False, _SEQUENCE, depth, loops=True)
+    return Pattern(_grouped(item) + "*", False, _SEQUENCE, depth, True, item.atoms)
 
 
 def whole(item: Pattern) -> str:

@@ -144,9 +144,10 @@ class Productions:
         self.bodies[name] = ()
         return name
 
-    def add_machine(self, machine: Machine, owner: str) -> str:
-        """Return the name of a new machine."""
-        name = self.part(owner)
+    def add_machine(self, machine: Machine) -> str:
+        """Return the name of a new machine; short, since its states repeat it."""
+        name = f"q--{len(self.machines)}"
+        self.bodies[name] = ()
         self.machines[name] = machine
         return name
 

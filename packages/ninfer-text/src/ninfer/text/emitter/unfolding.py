@@ -15,11 +15,10 @@ from ninfer.text.emitter.pattern import (
     either,
     sequence,
     text_budget,
-    whole,
 )
 
 
-def unfolded(dfa: Dfa) -> str | None:
+def unfolded(dfa: Dfa) -> Pattern | None:
     """Return an expression of the automaton's words; None for cycles or when it would be long."""
     order = topological(dfa)
     if order is None:
@@ -38,7 +37,7 @@ def unfolded(dfa: Dfa) -> str | None:
         if found is None or found.depth > DEPTH_LIMIT:
             return None
         patterns[state] = found
-    return whole(patterns[0])
+    return patterns[0]
 
 
 def _stays_short(dfa: Dfa, order: list[int], labels: list[dict[int, Pattern]]) -> bool:
