@@ -23,14 +23,25 @@ from ninfer.text.emitter.unfolding import unfolded
 _MANY_STATES = 256
 
 
-@lru_cache(maxsize=512)
+_REMEMBERED_STATES = 64
+
+
 def automaton_body(dfa: Dfa) -> Body | Machine:
-    """Return the form of an automaton; those of the shared rules are remembered.
+    """Return the form of an automaton; small ones, such as the shared rules', are remembered.
 
     Math: an automaton without branches is a sequence. Otherwise one expression, where that has
           about as many states, or where the core would not share the productions; otherwise one
           production per state, chains of single steps joined, which stays linear for all.
     """
+    return _remembered(dfa) if dfa.state_count <= _REMEMBERED_STATES else _form(dfa)
+
+
+@lru_cache(maxsize=512)
+def _remembered(dfa: Dfa) -> Body | Machine:
+    return _form(dfa)
+
+
+def _form(dfa: Dfa) -> Body | Machine:
     if dfa.is_empty:
         return NOTHING
     sequence = _sequence(dfa)
