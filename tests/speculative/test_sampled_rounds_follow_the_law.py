@@ -15,10 +15,8 @@ import pytest
 from ninfer.contract import (
     CommitDecision,
     EngineOptions,
-    Lookahead,
     SamplingParameters,
     SpeculativeBackend,
-    mask_bit,
 )
 from ninfer.runtime.loading import LoadedModel, load_drafter
 from ninfer.runtime.models.drafters import Drafter
@@ -26,6 +24,7 @@ from ninfer.runtime.models.forward_batch import RowInput, forward_batch
 from ninfer.runtime.models.kv_pool import SlotMap
 from ninfer.runtime.program import TorchProgram
 from support.drafters import ScriptedDrafter
+from support.language_masks import LanguageMasks
 from support.program_runs import open_row, prefill, prompt, tiny_model
 from support.sampling_oracle import target
 from support.statistics import assert_follows
@@ -40,43 +39,6 @@ SAMPLING = SamplingParameters(temperature=1.6, top_p=0.97, presence_penalty=0.7)
 def allowed_after(prefix: tuple[int, ...]) -> set[int]:
     """Return what may follow: three letters, and after the first of them only two."""
     return {10, 20, 30} if prefix[-1:] != (10,) else {20, 40}
-
-
-class LanguageMasks:
-    """Implements contract.MaskProvider: every row is held to ``allowed_after``."""
-
-    def __init__(self, prefixes: Sequence[tuple[int, ...]]) -> None:
-        self._prefixes = prefixes
-        self.illegal = 0
-
-    def is_constrained(self, row: int) -> bool:
-        return True
-
-    def uploaded(self, row: int, byte_count: int) -> None:
-        raise AssertionError("nothing is uploaded on the CPU")
-
-    def fill(self, drafts: Sequence[Sequence[int]], masks: memoryview) -> list[Lookahead]:
-        return [self._fill_row(row, tuple(tokens), masks) for row, tokens in enumerate(drafts)]
-
-    def _fill_row(self, row: int, drafts: tuple[int, ...], masks: memoryview) -> Lookahead:
-        assert masks.shape is not None
-        reachable = 0
-        for position in range(len(drafts) + 1):
-            prefix = self._prefixes[row] + drafts[:position]
-            is_reached = position == reachable
-            allowed = allowed_after(prefix) if is_reached else {0}
-            words = [0] * masks.shape[2]
-            for token in allowed:
-                word, bit = mask_bit(token)
-                words[word] |= bit
-            for word, value in enumerate(words):
-                masks[row, position, word] = value - (value >> 31 << 32)
-            if is_reached and position < len(drafts):
-                if drafts[position] in allowed:
-                    reachable += 1
-                else:
-                    self.illegal += 1
-        return Lookahead(len(drafts) + 1, reachable + 1, 0, reachable + 1)
 
 
 @pytest.fixture(scope="module")
@@ -145,12 +107,12 @@ def answers_of(owner: TorchProgram, seeds: Sequence[int]) -> tuple[list[tuple[in
     rows = [open_row(owner, TEXT, replace(SAMPLING, seed=s), reuse=True) for s in seeds]
     answers: list[tuple[int, ...]] = []
     for row in rows:
-        batch = prefill(owner, row, LanguageMasks([()]))
+        batch = prefill(owner, row, LanguageMasks([allowed_after], [()]))
         owner.commit(batch, [CommitDecision(1)])
         answers.append(batch.rows[0].tokens)
     while any(len(answer) < 3 for answer in answers):
         live = [i for i, answer in enumerate(answers) if len(answer) < 3]
-        masks = LanguageMasks([answers[i] for i in live])
+        masks = LanguageMasks([allowed_after] * len(live), [answers[i] for i in live])
         remaining = [3 - len(answers[i]) for i in live]
         batch = owner.decode([rows[i] for i in live], remaining, masks)
         illegal += masks.illegal
