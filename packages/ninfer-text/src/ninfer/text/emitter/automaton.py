@@ -21,8 +21,6 @@ from ninfer.text.emitter.productions import (
 from ninfer.text.emitter.unfolding import unfolded
 
 _MANY_STATES = 256
-
-
 _REMEMBERED_STATES = 64
 
 
