@@ -119,13 +119,14 @@ class RecurrentPool:
             raise IntegrityError(
                 f"records: {len(plan.pool_rows)} rows, {len(accepted)} prefixes to fold"
             )
+        # Where everything stays, as in every ordinary round, the pass has computed the states.
+        is_whole = plan.padding is None and min(accepted) == plan.columns
         counts = torch.tensor(accepted).to(self.states.device)
         for layer, found in enumerate(layers):
-            if found.inputs is None or found.delta is None:
-                raise IntegrityError("records: of a pass that is committed as a whole")
-            tails = _tails(found.inputs, counts, self.tails.shape[2])
-            old = self.states[layer].index_select(0, plan.pool_rows)
-            self._write(layer, plan, tails, fold(old, found.delta, counts))
+            if is_whole:
+                self._write(layer, plan, found.tails, found.states)
+            else:
+                self._write(layer, plan, *self._folded(layer, plan, found, counts))
 
     def drop(self) -> None:
         """Forget the last pass; every state is as before it."""
@@ -146,6 +147,16 @@ class RecurrentPool:
         """Write a saved row back, to any row."""
         self.tails[:, row].copy_(saved.tails)
         self.states[:, row].copy_(saved.states)
+
+    def _folded(
+        self, layer: int, plan: RecurrentPlan, found: LayerRecords, counts: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return tails and states after the first ``counts`` columns of every row."""
+        if found.inputs is None or found.delta is None:
+            raise IntegrityError("records: of a pass that is committed as a whole")
+        old = self.states[layer].index_select(0, plan.pool_rows)
+        tails = _tails(found.inputs, counts, self.tails.shape[2])
+        return tails, fold(old, found.delta, counts)
 
     def _take(self) -> RoundRecords:
         records = self.records
