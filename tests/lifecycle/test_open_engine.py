@@ -43,7 +43,8 @@ SCHEMA = json.dumps(
         "additionalProperties": False,
     }
 )
-CAPITAL = "What is the capital of France?"
+# Its answer leads by more than one logit at every token, so that no machine's rounding decides it.
+CAPITAL = "Name the capital of France."
 
 
 @pytest.fixture(scope="module")
