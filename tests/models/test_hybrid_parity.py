@@ -172,8 +172,11 @@ def test_commits_need_the_records_of_a_pass(case: Case) -> None:
     with pytest.raises(IntegrityError, match="1 rows, 2 prefixes"):
         case.states.commit([1, 1])
     case.logits(RowInput([1, 2], 0, SlotMap([0]), 0), is_whole=True)
-    with pytest.raises(IntegrityError, match="as a whole"):
+    with pytest.raises(IntegrityError, match="stays as a whole"):
         case.states.commit([1])
+    case.logits(RowInput([1, 2], 0, SlotMap([0]), 0))
+    with pytest.raises(IntegrityError, match="any prefix"):
+        case.states.commit_all()
 
 
 class RoundRow:

@@ -20,20 +20,18 @@ class DeltaRecords(NamedTuple):
     """What folding a prefix needs.
 
     Shapes: keys float32[R, H, T, dk]; deltas float32[R, H, T, dv]; log_decay float32[R, H, T],
-            the decay of each column summed from the first; after the last column the state is
-            ``end`` float32[R, H, dk, dv].
+            the decay of each column summed from the first.
     """
 
     keys: Tensor
     deltas: Tensor
     log_decay: Tensor
-    end: Tensor
 
 
 def gated_delta(
     queries: Tensor, keys: Tensor, values: Tensor, decay: Tensor, beta: Tensor, state: Tensor
 ) -> tuple[Tensor, DeltaRecords]:
-    """Return what every column reads from the state, and the records of the block.
+    """Return what every column reads from the state, and the records of all columns.
 
     Math:   S_t = e^{g_t} S_{t-1} + k_t d_tᵀ with d_t = β_t (v_t − e^{g_t} S_{t-1}ᵀ k_t), and
             o_t = S_tᵀ q_t. With L_t = Σ_{i≤t} g_i the d of a block solve
@@ -43,23 +41,29 @@ def gated_delta(
             [R, H, T]; state [R, H, dk, dv]; the result [R, H, T, dv].
     Effects: ``state`` is only read.
     """
-    read, blocks = [], []
+    read: list[Tensor] = []
+    blocks: list[DeltaRecords] = []
     total = torch.zeros_like(decay[..., 0])
     for first in range(0, queries.shape[2], BLOCK_COLUMNS):
         part = slice(first, first + BLOCK_COLUMNS)
+        if blocks:
+            state = fold_all(state, blocks[-1])
         out, found = _block(
             queries[:, :, part], keys[:, :, part], values[:, :, part],
             decay[:, :, part], beta[:, :, part], state,
         )  # fmt: skip
         read.append(out)
-        blocks.append(found._replace(log_decay=found.log_decay + total[..., None]))
-        total = blocks[-1].log_decay[..., -1]
-        state = found.end
+        blocks.append(found)
+    if len(blocks) == 1:
+        return read[0], blocks[0]
+    sums = []
+    for block in blocks:
+        sums.append(block.log_decay + total[..., None])
+        total = sums[-1][..., -1]
     return torch.cat(read, dim=2), DeltaRecords(
-        torch.cat([b.keys for b in blocks], dim=2),
-        torch.cat([b.deltas for b in blocks], dim=2),
-        torch.cat([b.log_decay for b in blocks], dim=2),
-        state,
+        torch.cat([block.keys for block in blocks], dim=2),
+        torch.cat([block.deltas for block in blocks], dim=2),
+        torch.cat(sums, dim=2),
     )
 
 
@@ -75,6 +79,14 @@ def fold(state: Tensor, records: DeltaRecords, accepted: Tensor) -> Tensor:
     reached = log_decay.gather(2, accepted[:, None, None].expand(-1, log_decay.shape[1], 1))
     # A dropped column would need a positive exponent; it is cleared before the exponential.
     weights = (reached - records.log_decay).masked_fill(~kept[:, None], -torch.inf).exp()
+    added = (records.keys * weights[..., None]).transpose(-1, -2) @ records.deltas
+    return state * reached[..., None].exp() + added
+
+
+def fold_all(state: Tensor, records: DeltaRecords) -> Tensor:
+    """Return the state after every column of a block; see ``fold``."""
+    reached = records.log_decay[..., -1:]
+    weights = (reached - records.log_decay).exp()
     added = (records.keys * weights[..., None]).transpose(-1, -2) @ records.deltas
     return state * reached[..., None].exp() + added
 
@@ -118,6 +130,4 @@ def _block(
     wanted = beta[..., None] * (values - start * (keys @ state))
     deltas = _solve_unit_lower(system, wanted)
     read = start * (queries @ state) + (between * (queries @ keys.transpose(-1, -2))) @ deltas
-    tail = (log_decay[..., -1:] - log_decay).exp()[..., None]
-    end = start[..., -1:, :] * state + (keys * tail).transpose(-1, -2) @ deltas
-    return read, DeltaRecords(keys, deltas, log_decay, end)
+    return read, DeltaRecords(keys, deltas, log_decay)

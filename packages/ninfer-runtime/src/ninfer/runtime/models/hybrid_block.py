@@ -76,11 +76,10 @@ class DeltaBlock:
         tails = pool.tails[self._place].index_select(0, plan.pool_rows)
         inputs = torch.cat((tails, plan.pad(u)), dim=1)
         queries, keys, values = self._convolved(inputs)
-        read, records = gated_delta(
-            queries, keys, values, *self._gates(plan.pad(a), plan.pad(b), plan),
-            pool.states[self._place].index_select(0, plan.pool_rows),
-        )  # fmt: skip
-        pool.record(plan, inputs, records)
+        states = pool.states[self._place].index_select(0, plan.pool_rows)
+        gates = self._gates(plan.pad(a), plan.pad(b), plan)
+        read, records = gated_delta(queries, keys, values, *gates, states)
+        pool.record(plan, inputs, states, records)
         mixed = plan.flatten(read.transpose(1, 2))
         mixed = functional.rms_norm(mixed, (c.value_dim,), self._gate_norm, self._eps)
         mixed = mixed * functional.silu(z.float()).view_as(mixed)

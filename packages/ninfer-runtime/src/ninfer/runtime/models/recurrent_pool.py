@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ninfer.contract import IntegrityError
 from ninfer.runtime.models.config import DeltaConfig
-from ninfer.runtime.models.gated_delta import DeltaRecords, fold
+from ninfer.runtime.models.gated_delta import DeltaRecords, fold, fold_all
 from ninfer.runtime.models.recurrent_plan import RecurrentPlan
 
 
@@ -31,18 +31,27 @@ class SavedStates(NamedTuple):
         return self.tails.nbytes + self.states.nbytes
 
 
-class LayerRecords(NamedTuple):
-    """What one layer found: the rows' states after all their columns, and how to fold fewer.
+class WholeRecords(NamedTuple):
+    """What one layer found in a pass that stays as a whole: the rows' states after it.
 
-    Shapes: tails dtype[R, conv_columns − 1, conv_rows]; inputs dtype[R, conv_columns − 1 + T,
-            conv_rows], the old tail and then every column. ``inputs`` and ``delta`` are None in a
-            pass whose columns are committed as a whole.
+    Shapes: tails dtype[R, conv_columns − 1, conv_rows]; states as the pool's.
     """
 
     tails: Tensor
     states: Tensor
-    inputs: Tensor | None
-    delta: DeltaRecords | None
+
+
+class PrefixRecords(NamedTuple):
+    """What one layer found in a pass of which any prefix may stay.
+
+    Shapes: inputs dtype[R, conv_columns − 1 + T, conv_rows], the old tail and then every column.
+    """
+
+    inputs: Tensor
+    delta: DeltaRecords
+
+
+LayerRecords = WholeRecords | PrefixRecords
 
 
 class RoundRecords(NamedTuple):
@@ -89,22 +98,31 @@ class RecurrentPool:
         self.records = None
         self._found = []
 
-    def record(self, plan: RecurrentPlan, inputs: Tensor, delta: DeltaRecords) -> None:
-        """Keep what the next layer of a pass found; the last layer completes the records."""
-        tails = _tails(inputs, plan.counts, self.tails.shape[2])
-        kept = (None, None) if plan.is_whole else (inputs, delta)
-        self._found.append(LayerRecords(tails, delta.end, *kept))
+    def record(
+        self, plan: RecurrentPlan, inputs: Tensor, states: Tensor, delta: DeltaRecords
+    ) -> None:
+        """Keep what the next layer of a pass found; the last layer completes the records.
+
+        ``states`` are those that the layer read. A pass that stays as a whole keeps no columns.
+        """
+        if plan.is_whole:
+            tails = _tails(inputs, plan.counts, self.tails.shape[2])
+            self._found.append(WholeRecords(tails, fold_all(states, delta)))
+        else:
+            self._found.append(PrefixRecords(inputs, delta))
         if len(self._found) == len(self.tails):
             self.records = RoundRecords(plan, tuple(self._found))
 
     @torch.inference_mode()
     def commit_all(self) -> None:
-        """Make all columns of the last pass permanent.
+        """Make all columns of the last pass permanent, which was planned to stay as a whole.
 
-        Raises: IntegrityError — there are no records.
+        Raises: IntegrityError — there are no records, or it was not.
         """
         plan, layers = self._take()
         for layer, found in enumerate(layers):
+            if not isinstance(found, WholeRecords):
+                raise IntegrityError("records: of a pass of which any prefix may stay")
             self._write(layer, plan, found.tails, found.states)
 
     @torch.inference_mode()
@@ -112,21 +130,21 @@ class RecurrentPool:
         """Make the first ``accepted[r]`` columns of every row of the last pass permanent.
 
         Effects: a row with 0 keeps its state bit for bit.
-        Raises:  IntegrityError — there are no records, none that fold, or as many rows.
+        Raises:  IntegrityError — there are no records, not of as many rows, or the pass was
+                 planned to stay as a whole.
         """
         plan, layers = self._take()
         if len(accepted) != len(plan.pool_rows):
             raise IntegrityError(
                 f"records: {len(plan.pool_rows)} rows, {len(accepted)} prefixes to fold"
             )
-        # Where everything stays, as in every ordinary round, the pass has computed the states.
-        is_whole = plan.padding is None and min(accepted) == plan.columns
         counts = torch.tensor(accepted).to(self.states.device)
         for layer, found in enumerate(layers):
-            if is_whole:
-                self._write(layer, plan, found.tails, found.states)
-            else:
-                self._write(layer, plan, *self._folded(layer, plan, found, counts))
+            if not isinstance(found, PrefixRecords):
+                raise IntegrityError("records: of a pass that stays as a whole")
+            old = self.states[layer].index_select(0, plan.pool_rows)
+            tails = _tails(found.inputs, counts, self.tails.shape[2])
+            self._write(layer, plan, tails, fold(old, found.delta, counts))
 
     def drop(self) -> None:
         """Forget the last pass; every state is as before it."""
@@ -147,16 +165,6 @@ class RecurrentPool:
         """Write a saved row back, to any row."""
         self.tails[:, row].copy_(saved.tails)
         self.states[:, row].copy_(saved.states)
-
-    def _folded(
-        self, layer: int, plan: RecurrentPlan, found: LayerRecords, counts: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Return tails and states after the first ``counts`` columns of every row."""
-        if found.inputs is None or found.delta is None:
-            raise IntegrityError("records: of a pass that is committed as a whole")
-        old = self.states[layer].index_select(0, plan.pool_rows)
-        tails = _tails(found.inputs, counts, self.tails.shape[2])
-        return tails, fold(old, found.delta, counts)
 
     def _take(self) -> RoundRecords:
         records = self.records
