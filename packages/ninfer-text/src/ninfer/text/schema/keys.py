@@ -55,7 +55,7 @@ Trie = dict[str, "Trie"]
 
 
 def other_key(known: Iterable[str], rules: Rules) -> Node:
-    """Return the quoted strings that are none of the known names.
+    """Return the strings that are none of the known names, without the quote that opens them.
 
     Math: a walk down the trie of the known names that leaves it at any character, or ends where no
           name ends; the characters outside the trie are grouped, and every group is a shared rule.
@@ -66,7 +66,7 @@ def other_key(known: Iterable[str], rules: Rules) -> Node:
         for character in name:
             node = node.setdefault(character, {})
         node[""] = {}
-    return rules.named(concatenation(_QUOTE, _behind(trie, rules)))
+    return _behind(trie, rules) if trie else rules.shared(REST, shared_rules())
 
 
 def is_plain(name: str) -> bool:

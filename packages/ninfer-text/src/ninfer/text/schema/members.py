@@ -1,7 +1,8 @@
 """The texts of objects: declared members in order, then all others in any order.
 
-Declared members are one sequence of optional parts, so the size is linear. What must be counted
-(``minProperties``, ``maxProperties``, required names that are not declared) becomes states.
+What separates members is written before the next one together with its opening quote, and only
+then the names part: a mask that reaches past the end of a value meets one continuation instead of
+one for every member that may follow.
 """
 
 from __future__ import annotations
@@ -16,19 +17,16 @@ from ninfer.text.grammar import (
     Automaton,
     Literal,
     Node,
-    Reference,
     alternation,
     concatenation,
-    optional,
-    repetition,
 )
 from ninfer.text.json_source import write_json
 from ninfer.text.schema import strings
 from ninfer.text.schema.formula import FALSE, Formula
-from ninfer.text.schema.keys import is_plain, other_key
+from ninfer.text.schema.keys import behind_quote, is_plain, other_key
 from ninfer.text.schema.reduction import Reduction
 from ninfer.text.schema.rules import Rules
-from ninfer.text.schema.scalars import key_automaton, string_nodes
+from ninfer.text.schema.scalars import key_automaton
 from ninfer.text.schema.shapes import KeyClass, ObjectShape
 from ninfer.text.schema.spelling import Spelling
 from ninfer.text.schema.strings import ANY_STRING
@@ -36,28 +34,24 @@ from ninfer.text.schema.strings import ANY_STRING
 FLOATING_LIMIT = 4
 """How many required, undeclared names may stand in any order; more stand in the schema's order."""
 
+_SEQUENCE_LIMIT = 32
+"""How many members one rule may write out."""
+
 
 class Member(NamedTuple):
-    """A member of known name: its whole text, and whether it must occur."""
+    """A member of known name, without the quote that opens it, and whether it must occur."""
 
     node: Node
     required: bool
 
 
-class _Place(NamedTuple):
-    """How far a counted object is: members passed, seen, surely distinct, floating names seen."""
-
-    passed: int
-    seen: int = 0
-    distinct: int = 0
-    floating: frozenset[int] = frozenset()
-    is_started: bool = False
-    has_unknown: bool = False
-
-
 @dataclass(slots=True)
 class Members:
-    """One object shape being spelled."""
+    """The members of one object shape, each without the quote that opens it.
+
+    ``ordered`` stand first, in order; ``floating`` must occur behind them, in any order;
+    ``unknown`` may; ``last`` must stand at the end.
+    """
 
     shape: ObjectShape
     value: Callable[[Formula], Node]
@@ -67,149 +61,85 @@ class Members:
     ordered: list[Member] = field(default_factory=list)
     floating: list[Node] = field(default_factory=list)
     unknown: Node = NOTHING
-    last: Node = EMPTY
-    _places: dict[_Place, Reference] = field(default_factory=dict)
-    _pending: list[_Place] = field(default_factory=list)
+    last: list[Node] = field(default_factory=list)
 
-    def node(self) -> Node:
-        """Return the text of the whole object."""
-        self._sort_members()
-        shape = self.shape
-        if shape.least or shape.most is not None or self.floating or shape.some:
-            body = self._counted(_Place(0))
-        else:
-            body = self._plain()
-        return concatenation(Literal("{"), body, Literal("}"))
+    def __post_init__(self) -> None:
+        self._sort_fields()
+        named = self._sort_listed()
+        wide = [members for members in self.shape.classes if members.keys.terms]
+        self.unknown = alternation(*(self._unknown(members, named) for members in wide))
+        self.last = [self._existing(members) for members in self.shape.some]
 
-    def _sort_members(self) -> None:
+    @property
+    def opening(self) -> Node:
+        """Return what stands before the first member's name."""
+        return Literal('"')
+
+    @property
+    def separator(self) -> Node:
+        """Return what stands before every other member's name."""
+        return Literal(self.spelling.comma + '"')
+
+    def plain(self) -> Node:
+        """Return the members where nothing is counted, in a size linear in their number."""
+        can_end = True
+        behind = self.unknown
+        rest: Node = EMPTY
+        if behind != NOTHING:
+            name = self.rules.reserve()
+            behind = self.rules.named(concatenation(self.unknown, name))
+            self.rules.define(name, alternation(EMPTY, concatenation(self.separator, behind)))
+            rest = name
+        for number, member in enumerate(reversed(self.ordered)):
+            if number % _SEQUENCE_LIMIT == 0:
+                rest = self.rules.named(rest) if rest != EMPTY else EMPTY
+            text = concatenation(member.node, rest)
+            behind = text if member.required else alternation(text, self.rules.named(behind))
+            can_end = can_end and not member.required
+            following = concatenation(self.separator, self.rules.named(behind))
+            rest = following
+            if member.required:
+                rest = concatenation(self.separator, text)
+            elif can_end:
+                rest = self.rules.named(alternation(EMPTY, following))
+        opened = concatenation(self.opening, behind)
+        return alternation(EMPTY, opened) if can_end else opened
+
+    def _sort_fields(self) -> None:
         names = [n for n, f in self.shape.fields.items() if not f.declared and f.required]
         free = set(names if len(names) <= FLOATING_LIMIT else ())
         for name, known in self.shape.fields.items():
             if known.formula is FALSE:
                 continue
-            key = Literal(write_json(name) + self.spelling.colon)
-            text = concatenation(key, self.value(known.formula))
-            if text == NOTHING and not known.required:
-                continue
+            text = concatenation(self._key(name), self.value(known.formula))
             if name in free:
                 self.floating.append(text)
-            else:
+            elif text != NOTHING or known.required:
                 self.ordered.append(Member(text, known.required))
-        listed = [c for c in self.shape.classes if not c.keys.terms]
+
+    def _sort_listed(self) -> frozenset[str]:
+        """Take the names of finite key classes for optional members; return them."""
+        listed = [members for members in self.shape.classes if not members.keys.terms]
         for keys, formula in listed:
-            value = self.value(formula)
             for name in keys.finite:
-                if name not in self.shape.fields:
-                    key = Literal(write_json(name) + self.spelling.colon)
-                    self.ordered.append(Member(concatenation(key, value), required=False))
-        named = frozenset(n for c in listed for n in c.keys.finite)
-        self.unknown = alternation(
-            *(self._unknown(c, named) for c in self.shape.classes if c.keys.terms)
-        )
+                text = concatenation(self._key(name), self.value(formula))
+                if name not in self.shape.fields and text != NOTHING:
+                    self.ordered.append(Member(text, required=False))
+        return frozenset(name for members in listed for name in members.keys.finite)
+
+    def _key(self, name: str) -> Node:
+        return Literal(write_json(name)[1:] + self.spelling.colon)
 
     def _unknown(self, members: KeyClass, named: frozenset[str]) -> Node:
         """Return a member of a class, its name none of the known ones."""
         known = {**self.shape.fields, **dict.fromkeys(named)}
-        value = self.value(members.formula)
-        if members.keys == ANY_STRING and not known:
-            key = next(string_nodes(members.keys, self.context.oracle, self.rules))
-        elif members.keys == ANY_STRING and all(map(is_plain, known)):
+        if members.keys == ANY_STRING and all(map(is_plain, known)):
             key = other_key(known, self.rules)
         else:
-            key = Automaton(key_automaton(members.keys, frozenset(known), self.context.oracle))
+            dfa = key_automaton(members.keys, frozenset(known), self.context.oracle)
+            key = NOTHING if dfa.is_empty else Automaton(behind_quote(dfa))
+        value = self.value(members.formula)
         return concatenation(self.rules.named(key), Literal(self.spelling.colon), value)
-
-    def _plain(self) -> Node:
-        """Return the members where nothing is counted."""
-        comma = Literal(self.spelling.comma)
-        first = next((i for i, m in enumerate(self.ordered) if m.required), None)
-        tail = repetition(concatenation(comma, self.unknown), 0, None)
-        tail = EMPTY if self.unknown == NOTHING else tail
-        if first is not None:
-            before = [optional(concatenation(m.node, comma)) for m in self.ordered[:first]]
-            after = [self._following(m) for m in self.ordered[first + 1 :]]
-            return concatenation(*before, self.ordered[first].node, *after, tail)
-        return self._plain_optional(tail)
-
-    def _following(self, member: Member) -> Node:
-        node = concatenation(Literal(self.spelling.comma), member.node)
-        return node if member.required else optional(node)
-
-    def _plain_optional(self, tail: Node) -> Node:
-        """Return the members where none is required: whichever comes first, the rest follows."""
-        options: list[Node] = []
-        if self.unknown != NOTHING:
-            options.append(concatenation(self.unknown, self.rules.named(tail)))
-        rest = tail
-        for member in reversed(self.ordered):
-            rest = self.rules.named(rest)
-            options.append(concatenation(member.node, rest))
-            rest = concatenation(self._following(member), rest)
-        return alternation(EMPTY, *reversed(options))
-
-    def _counted(self, start: _Place) -> Node:
-        """Return the members where something is counted; every place is a rule."""
-        name = self._place(start)
-        while self._pending:
-            place = self._pending.pop()
-            self.rules.define(self._places[place], self._options(place))
-        return name
-
-    def _place(self, place: _Place) -> Node:
-        if place not in self._places:
-            self._places[place] = self.rules.reserve()
-            self._pending.append(place)
-        return self._places[place]
-
-    def _options(self, place: _Place) -> Node:
-        if place.passed < len(self.ordered):
-            member = self.ordered[place.passed]
-            after = place._replace(passed=place.passed + 1)
-            taken = self._step(place, member.node, after)
-            return taken if member.required else alternation(taken, self._place(after))
-        options: list[Node] = []
-        for number, node in enumerate(self.floating):
-            if number not in place.floating:
-                seen = place._replace(floating=place.floating | {number})
-                options.append(self._step(place, node, seen))
-        if self.unknown != NOTHING:
-            options.append(self._step(place, self.unknown, place, is_unknown=True))
-        if len(place.floating) == len(self.floating):
-            options.append(self._end(place))
-        return alternation(*options)
-
-    def _step(
-        self, place: _Place, member: Node, after: _Place, *, is_unknown: bool = False
-    ) -> Node:
-        """Return one more member and what follows; a repeated unknown name counts once."""
-        most, least = self.shape.most, self.shape.least
-        room = None if most is None else most - len(self.shape.some)
-        if room is not None and place.seen >= room:
-            return NOTHING
-        is_distinct = not (is_unknown and place.has_unknown)
-        after = after._replace(
-            seen=place.seen + 1 if most is not None else 0,
-            distinct=min(least, place.distinct + is_distinct),
-            is_started=True,
-            has_unknown=place.has_unknown or (is_unknown and bool(least)),
-        )
-        comma = Literal(self.spelling.comma) if place.is_started else EMPTY
-        return concatenation(comma, member, self._place(after))
-
-    def _end(self, place: _Place) -> Node:
-        """Return the members that must stand last, where enough have been seen.
-
-        They stand last because a later member of the same name would replace them.
-        """
-        some = self.shape.some
-        if place.distinct + (0 if place.has_unknown else len(some)) < self.shape.least:
-            return NOTHING
-        parts: list[Node] = []
-        for number, members in enumerate(some):
-            if number or place.is_started:
-                parts.append(Literal(self.spelling.comma))
-            parts.append(self._existing(members))
-        return concatenation(*parts)
 
     def _existing(self, members: KeyClass) -> Node:
         """Return a member that must occur, held to the classes of the shape as well."""
@@ -220,3 +150,13 @@ class Members:
             if both and value is not FALSE:
                 options.append(self._unknown(KeyClass(both, value), frozenset()))
         return alternation(*options)
+
+
+def object_node(members: Members) -> Node:
+    """Return the text of a whole object."""
+    from ninfer.text.schema.counted_members import CountedMembers
+
+    shape = members.shape
+    counts = shape.least or shape.most is not None or members.floating or members.last
+    body = CountedMembers(members).node() if counts else members.plain()
+    return concatenation(Literal("{"), body, Literal("}"))
