@@ -154,10 +154,20 @@ def optional(item: Node) -> Node:
 
 
 def repetition(item: Node, low: int, high: int | None) -> Node:
-    """Return between ``low`` and ``high`` copies of the item."""
+    """Return between ``low`` and ``high`` copies of the item.
+
+    Math: (x*){m,n} is x*, and (x{0,k})* and (x{1,k}){m,} are x repeated without an upper bound.
+    """
     if high == 0 or item == EMPTY:
         return EMPTY
-    return item if low == high == 1 else Repetition(item, low, high)
+    if low == high == 1:
+        return item
+    if isinstance(item, Repetition):
+        if item.low == 0 and item.high is None:
+            return item
+        if high is None and item.low <= 1 and item.high != 0:
+            return Repetition(item.item, low * item.low, None)
+    return Repetition(item, low, high)
 
 
 def children(node: Node) -> tuple[Node, ...]:

@@ -14,6 +14,7 @@ from ninfer.text.emitter.productions import (
     Body,
     Call,
     Counted,
+    Expression,
     Machine,
     OneOf,
     Productions,
@@ -79,7 +80,7 @@ class _Lowering:
     def body(self, node: Node) -> Body:
         match node:
             case Alternation(options):
-                bodies = [self.body(option) for option in _words_together(options)]
+                bodies = [self.body(option) for option in _gathered(options)]
                 distinct = tuple(dict.fromkeys(a for body in bodies for a in body))
                 return (
                     tuple(map(self._set_apart, distinct))
@@ -134,7 +135,8 @@ class _Lowering:
         return self._rules[rule]
 
     def _group(self, body: Body) -> Symbol:
-        if len(body) == 1 and len(body[0]) == 1:
+        # An expression gets a production, so that equal ones are one, with what follows them all.
+        if len(body) == 1 and len(body[0]) == 1 and not isinstance(body[0][0], Expression):
             return body[0][0]
         return Call(self.productions.intern(body, self._owner))
 
@@ -187,8 +189,12 @@ class _Lowering:
         return (Call(self._stars[once]),)
 
 
-def _words_together(options: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Return the options with many texts as one automaton."""
+def _gathered(options: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Return the options with all single characters as one class, many texts as one automaton."""
+    classes = [option.members for option in options if isinstance(option, Characters)]
+    if len(classes) > 1:
+        union = CharacterSet.of(r for members in classes for r in members.ranges)
+        options = (Characters(union), *(o for o in options if not isinstance(o, Characters)))
     texts = [option.text for option in options if isinstance(option, Literal)]
     if len(texts) < _WORDS_FROM:
         return options

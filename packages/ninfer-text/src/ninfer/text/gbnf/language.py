@@ -6,9 +6,12 @@ from ninfer.contract.errors import InvalidGrammar, InvalidTokenReference
 from ninfer.contract.location import TextPosition
 from ninfer.contract.vocabulary import TokenVocabulary
 from ninfer.text.gbnf.parser import Rules, parse_gbnf
+from ninfer.text.gbnf.rows import longest_optional_row, nullable_rules
 from ninfer.text.grammar import Grammar, Reference
 
 ENTRY_RULE = "root"
+OPTIONAL_PARTS_LIMIT = 128
+"""Parts next to each other that may all be absent."""
 
 
 def gbnf_grammar(text: str, vocabulary: TokenVocabulary) -> Grammar:
@@ -26,6 +29,7 @@ def gbnf_grammar(text: str, vocabulary: TokenVocabulary) -> Grammar:
             place = TextPosition.of_offset(text, offset)
             raise InvalidGrammar(f"the rule {name} is not defined", location=place)
     _require_text_tokens(text, rules, vocabulary)
+    _require_few_optional_parts(text, rules)
     return Grammar(Reference(ENTRY_RULE), rules.bodies)
 
 
@@ -36,3 +40,13 @@ def _require_text_tokens(text: str, rules: Rules, vocabulary: TokenVocabulary) -
         except InvalidTokenReference as error:
             place = TextPosition.of_offset(text, offset)
             raise InvalidTokenReference(error.fact, location=place) from None
+
+
+def _require_few_optional_parts(text: str, rules: Rules) -> None:
+    """Refuse long rows of parts that may be absent: the core follows all of their beginnings."""
+    nullable = nullable_rules(rules.bodies)
+    for name, body in rules.bodies.items():
+        if longest_optional_row(body, nullable) > OPTIONAL_PARTS_LIMIT:
+            place = TextPosition.of_offset(text, rules.places[name])
+            fact = f"more than {OPTIONAL_PARTS_LIMIT} parts in a row may be absent"
+            raise InvalidGrammar(fact, location=place)

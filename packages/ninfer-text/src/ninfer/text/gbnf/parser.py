@@ -52,6 +52,7 @@ class Rules:
     """What a GBNF text says, in its own order; references are not yet checked."""
 
     bodies: dict[str, Node] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
     uses: list[Use] = field(default_factory=list)
     token_uses: list[TokenUse] = field(default_factory=list)
 
@@ -111,6 +112,7 @@ class _Parser:
 
     def _define(self, name: str, body: Node, start: int) -> None:
         self._rules.bodies[name] = body
+        self._rules.places[name] = start
         if len(self._rules.bodies) > RULE_LIMIT:
             raise self._reader.refuse(f"there are more than {RULE_LIMIT} rules", start)
 
