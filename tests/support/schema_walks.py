@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
@@ -41,9 +43,35 @@ def random_word(matcher: Matcher, source: random.Random, limit: int = 400) -> by
 
 
 def validator(schema: Any) -> Any:
-    """Return the independent judge of a schema."""
+    """Return the independent judge of a schema, with ECMAScript's reading of patterns."""
     kind = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
-    return kind(schema)
+    return jsonschema.validators.extend(kind, {"pattern": _pattern})(schema)
+
+
+_SPACE = r"\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+_CLASSES = {"d": "0-9", "w": "A-Za-z0-9_", "s": _SPACE}
+
+
+def _pattern(_: Any, pattern: str, instance: Any, __: Any) -> Iterator[Any]:
+    if isinstance(instance, str) and not re.search(ecma(pattern), instance):
+        yield jsonschema.ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+def ecma(pattern: str) -> str:
+    """Return an ECMAScript pattern as this language's own; negated classes only outside of one."""
+    out, depth = [], 0
+    for piece in re.findall(r"\\.|[^\\]", pattern, re.DOTALL):
+        if piece[1:].lower() in _CLASSES and (not depth or piece[1:].islower()):
+            members = _CLASSES[piece[1:].lower()]
+            negated = "^" if piece[1:].isupper() else ""
+            piece = members if depth else f"[{negated}{members}]"
+        elif piece == "$" and not depth:
+            piece = r"\Z"
+        elif piece == "." and not depth:
+            piece = r"[^\n\r\u2028\u2029]"
+        depth += (piece == "[" and not depth) - (piece == "]" and depth > 0)
+        out.append(piece)
+    return "".join(out)
 
 
 def near_misses(value: Any, source: random.Random) -> list[Any]:
