@@ -1,4 +1,4 @@
-"""Public schemas with the real vocabulary: cold compile with first mask, first visits, steady masks.
+"""Public schemas with the real vocabulary: compile with first mask, first visits, steady masks.
 
 Run with ``--benchmark-enable`` for figures in ``extra_info``; NINFER_SLOW=1 takes 400 schemas.
 """

@@ -148,10 +148,24 @@ def test_what_nothing_satisfies_is_unsatisfiable(schema):
 @pytest.mark.parametrize(
     ("schema", "pointer"),
     [
-        ({"properties": {"x": {"type": "string", "enum": [1]}}, "required": ["x"], "type": "object"}, "/properties/x"),
+        (
+            {
+                "properties": {"x": {"type": "string", "enum": [1]}},
+                "required": ["x"],
+                "type": "object",
+            },
+            "/properties/x",
+        ),
         ({"type": "array", "minItems": 2, "prefixItems": [{}, {"not": {}}]}, "/prefixItems/1"),
-        ({"type": "array", "minItems": 1, "items": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/e"}},
-          "$defs": {"e": {"type": "integer", "minimum": 2, "maximum": 1}}}, "/items/items"),
+        (
+            {
+                "type": "array",
+                "minItems": 1,
+                "items": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/e"}},
+                "$defs": {"e": {"type": "integer", "minimum": 2, "maximum": 1}},
+            },
+            "/items/items",
+        ),
     ],
 )
 def test_an_empty_language_names_the_place_that_is_empty(schema, pointer):
@@ -210,4 +224,6 @@ def test_keywords_inside_values_are_data():
     value = {"uniqueItems": True, "not": 1, "$ref": "http://x.invalid", "$id": "y"}
     assert has_value({"enum": [value, "uniqueItems"]}, value)
     assert has_value({"const": value}, value)
-    assert has_value({"type": "object", "properties": {"not": {}, "$ref": {}}}, {"not": 1, "$ref": 2})
+    assert has_value(
+        {"type": "object", "properties": {"not": {}, "$ref": {}}}, {"not": 1, "$ref": 2}
+    )
