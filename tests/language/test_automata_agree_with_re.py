@@ -62,7 +62,9 @@ def random_pattern(source: random.Random, depth: int) -> tuple[str, str]:
         parts = [random_pattern(source, depth - 1) for _ in range(source.randint(1, 3))]
         ours = "({})".format("|".join(p for p, _ in parts))
         theirs = "(?:{})".format("|".join(p for _, p in parts))
-    quantifier = source.choice(QUANTIFIERS)
+    # The standard library backtracks: loops in loops would never end.
+    loops = any(mark in ours for mark in ("*", "+", ",}", ",3}"))
+    quantifier = source.choice(("", "?", "{2}") if loops else QUANTIFIERS)
     return ours + quantifier, theirs + quantifier
 
 
@@ -79,7 +81,6 @@ def test_whole_matches_and_searches_agree_with_the_standard_library():
         theirs_compiled = re.compile(theirs)
         texts = ["".join(source.choices(ALPHABET, k=source.randint(0, 6))) for _ in range(17)]
         texts += [] if whole.is_empty else [sample_word(whole, source) for _ in range(3)]
-        # The standard library backtracks: nested loops over long texts would never end.
         for text in (t for t in texts if len(t) <= 10):
             if whole.accepts(text) != (theirs_compiled.fullmatch(text) is not None):
                 disagreements.append((ours, text, "whole"))
