@@ -88,7 +88,7 @@ def _behind(trie: Trie, rules: Rules) -> Node:
     options += [
         concatenation(Literal(character), _behind(trie[character], rules)) for character in children
     ]
-    return rules.named(alternation(*options))
+    return rules.named(alternation(*options), is_sure=True)
 
 
 def _outside(children: frozenset[str]) -> Iterator[Node]:

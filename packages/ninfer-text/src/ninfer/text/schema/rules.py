@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ninfer.contract.errors import UnsupportedSchema
 from ninfer.contract.location import JsonPointer
-from ninfer.text.grammar import Literal, Node, Reference, references
+from ninfer.text.grammar import EMPTY, NOTHING, Literal, Node, Reference, references
 
 RULE_LIMIT = 32_768
 """How many rules one grammar may need."""
@@ -20,6 +20,8 @@ class Rules:
     """Named bodies; names are numbered in the order of first use."""
 
     bodies: dict[str, Node] = field(default_factory=dict)
+    sure: set[str] = field(default_factory=set)
+    """Names of rules that have a finite word whatever else is in the grammar."""
     made: dict[Hashable, Node] = field(default_factory=dict)
     """Nodes by what they were made from, for makers that would repeat themselves."""
     _names: dict[Node, Reference] = field(default_factory=dict)
@@ -50,15 +52,26 @@ class Rules:
             name = pending.pop()
             if name not in self.bodies:
                 self.bodies[name] = table[name]
+                self.sure.add(name)
                 pending.extend(references(table[name]))
         return node
 
-    def named(self, body: Node) -> Node:
-        """Return a reference to a rule of this body; texts and references stand for themselves."""
-        if isinstance(body, _INLINE):
+    def named(self, body: Node, *, is_sure: bool = False) -> Node:
+        """Return a reference to a rule of this body; texts and references stand for themselves.
+
+        ``is_sure`` says that the body has a finite word, so that nobody needs to find out.
+        """
+        if isinstance(body, _INLINE) or body == NOTHING:
             return body
         found = self._names.get(body)
         if found is None:
             found = self._names[body] = self.reserve()
             self.define(found, body)
+            if is_sure:
+                self.sure.add(found.rule)
         return found
+
+    def questionable(self) -> dict[str, Node]:
+        """Return all rules, those with a word for sure reduced to the empty text."""
+        sure = self.sure
+        return {name: EMPTY if name in sure else body for name, body in self.bodies.items()}

@@ -100,21 +100,21 @@ class _Spelled:
     def __init__(self, members: CharacterSet, rules: Rules) -> None:
         self.members, self.rules = members, rules
         self.plain = Characters(members & PLAIN)
-        self.letters = rules.named(escape_letters(members))
+        self.letters = rules.named(escape_letters(members), is_sure=True)
 
     def behind(self, low: int, high: int | None) -> Node:
         """Return what may follow the opening quote or an escape."""
         key = (self.members, low, high)
         if key not in self.rules.made:
             body = self._unbounded(low) if high is None else self._bounded(low, high)
-            self.rules.made[key] = self.rules.named(body)
+            self.rules.made[key] = self.rules.named(body, is_sure=True)
         return self.rules.made[key]
 
     def _bounded(self, low: int, high: int) -> Node:
         options = [concatenation(repetition(self.plain, low, high), _QUOTE)]
         if high and self.letters != NOTHING:
             options += self._escaped(low, high)
-        return alternation(*map(self.rules.named, options))
+        return alternation(*(self.rules.named(option, is_sure=True) for option in options))
 
     def _escaped(self, low: int, high: int) -> Iterator[Node]:
         """Yield runs that end at an escape, and what may follow."""
