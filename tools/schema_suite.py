@@ -89,7 +89,7 @@ def read_suite(path: Path) -> Iterator[Case]:
                 schema = _declared(entry["schema"], group.split("/")[0])
                 yield Case(name, group, schema, entry["tests"])
         return
-    for line in text.splitlines():
+    for line in filter(None, map(bytes.strip, text.splitlines())):
         entry = json.loads(line)
         group = entry["id"].split("---")[0]
         group = next((known for known in ("BFCL", "JME") if group.startswith(known)), group)
