@@ -93,6 +93,8 @@ UNSUPPORTED = [
     ({"dependencies": {"a": ["b"]}}, "/dependencies", "dependencies"),
     ({"$schema": DRAFT_07, "items": {}, "additionalItems": False}, "/additionalItems", None),
     ({"minContains": 2}, "/minContains", "minContains"),
+    ({"then": {"type": "string"}}, "/then", "then"),
+    ({"properties": {"a": {"else": False}}}, "/properties/a/else", "else"),
     ({"type": "string", "format": "postal-code"}, "/format", "format"),
     ({"type": "string", "format": "regex"}, "/format", "format"),
     ({"properties": {"g": {"pattern": "^hi\\!$"}}}, "/properties/g/pattern", "pattern"),

@@ -126,6 +126,10 @@ class _Reading:
                 raise UnsupportedSchema("is not supported", keyword=word, location=place / word)
             if word not in self.dialect.keywords and not is_annotation(word):
                 self._refuse_word(word, place)
+            if word in ("then", "else") and "if" not in value and word in self.dialect.keywords:
+                raise UnsupportedSchema(
+                    "is ignored without if", keyword=word, location=place / word
+                )
         if "$ref" in value and not self.dialect.has_ref_siblings:
             self._check_siblings(value, place)
 
