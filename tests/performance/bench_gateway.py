@@ -26,10 +26,7 @@ PATHS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _only_when_asked(benchmark):
-    if benchmark.disabled:
-        pytest.skip("the gateway is timed with --benchmark-enable")
+pytestmark = pytest.mark.usefixtures("only_when_timed")
 
 
 @pytest.fixture(scope="module")

@@ -37,10 +37,7 @@ WORDS = (
 ).split()
 
 
-@pytest.fixture(autouse=True)
-def _only_when_asked(benchmark):
-    if benchmark.disabled:
-        pytest.skip("languages are timed with --benchmark-enable")
+pytestmark = pytest.mark.usefixtures("only_when_timed")
 
 
 @pytest.fixture(scope="module")

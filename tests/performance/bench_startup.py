@@ -14,10 +14,7 @@ import pytest
 RUN = ["run", "--prompt", "Is Paris the capital of France?", "--choice", "yes", "--choice", "no"]
 
 
-@pytest.fixture(autouse=True)
-def _only_when_asked(benchmark):
-    if benchmark.disabled:
-        pytest.skip("process starts are timed with --benchmark-enable")
+pytestmark = pytest.mark.usefixtures("only_when_timed")
 
 
 def first_byte(*command: str) -> float:
