@@ -13,6 +13,17 @@ STEP_WEIGHT = 0.8
 """How much less each further step counts."""
 
 
+def inputs_of(target: Target, tokens: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+    """Return what the drafter reads of whole sequences.
+
+    Shapes: hidden [B, T, H]; followers [B, T - 1 - steps, steps, H], the embeddings of the
+            ``steps`` tokens after every column that has a token to predict at the last step.
+    """
+    columns = tokens.shape[1] - 1 - steps
+    after = [target.embedding[tokens[:, 1 + j : 1 + j + columns]] for j in range(steps)]
+    return target.hidden(tokens), torch.stack(after, dim=2)
+
+
 def loss_of(
     drafter: MtpDrafter, target: Target, tokens: Tensor, answered: Tensor, steps: int
 ) -> Tensor:
@@ -21,11 +32,8 @@ def loss_of(
     Math: Σ_j 0.8^(j−1) · CE(softmax(head h_{t+j}), softmax(head g_t^j)), over every t for which
           x_{t+1+j} belongs to an answer.
     """
-    hidden = target.hidden(tokens)
-    columns = tokens.shape[1] - 1 - steps
-    followers = torch.stack(
-        [target.embedding[tokens[:, 1 + j : 1 + j + columns]] for j in range(steps)], dim=2
-    )
+    hidden, followers = inputs_of(target, tokens, steps)
+    columns = followers.shape[1]
     total = hidden.new_zeros((), dtype=torch.float32)
     for step, guess in enumerate(drafter(hidden[:, :columns], followers, steps), start=1):
         wanted = answered[:, 1 + step : 1 + step + columns]
@@ -45,11 +53,8 @@ def acceptance(
 
     Math: a draft is right where it is the target's own argmax after the true prefix.
     """
-    hidden = target.hidden(tokens)
-    columns = tokens.shape[1] - 1 - steps
-    followers = torch.stack(
-        [target.embedding[tokens[:, 1 + j : 1 + j + columns]] for j in range(steps)], dim=2
-    )
+    hidden, followers = inputs_of(target, tokens, steps)
+    columns = followers.shape[1]
     wanted = answered[:, 2 : 2 + columns] & answered[:, 1 + steps : 1 + steps + columns]
     alive = torch.ones(int(wanted.sum()), dtype=torch.bool, device=tokens.device)
     rates, accepted = [], 0.0
