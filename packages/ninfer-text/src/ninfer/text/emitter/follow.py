@@ -12,8 +12,6 @@ from typing import NamedTuple
 from ninfer.text.automata.alphabet import Intervals
 from ninfer.text.automata.characters import CharacterSet
 from ninfer.text.emitter.productions import (
-    Alternative,
-    Body,
     Call,
     Counted,
     Expression,
@@ -24,13 +22,7 @@ from ninfer.text.emitter.productions import (
 )
 
 _OPAQUE = -1
-
-
-class _Beginning(NamedTuple):
-    """First characters as a bit set, all bits after a token terminal; whether nothing may come."""
-
-    characters: int
-    nullable: bool
+_NO_CALL = -1
 
 
 def follow_sets(productions: Productions) -> dict[str, CharacterSet | None]:
@@ -39,29 +31,45 @@ def follow_sets(productions: Productions) -> dict[str, CharacterSet | None]:
     Math: the least fixed point of FOLLOW over FIRST; only the end follows what nothing calls.
     """
     analysis = _Analysis(productions)
+    analysis.find_firsts()
     masks = analysis.follow()
-    members = {mask: analysis.characters(mask) for mask in set(masks.values())}
-    return {name: members[mask] for name, mask in masks.items()}
+    members = {mask: analysis.characters(mask) for mask in set(masks)}
+    return {name: members[mask] for name, mask in zip(productions.bodies, masks, strict=True)}
+
+
+class _Step(NamedTuple):
+    """A symbol in numbers: what it calls, else what begins it (all bits for a token terminal).
+
+    ``nullable`` and ``repeated`` add to what a called production says of itself.
+    """
+
+    called: int
+    begins: int
+    nullable: bool
+    repeated: bool
 
 
 class _Analysis:
+    """Productions by number, in the order of ``productions.bodies``; sets of characters as bits."""
+
     def __init__(self, productions: Productions) -> None:
-        self._bodies = bodies = productions.bodies
+        bodies = productions.bodies
+        numbers = {name: number for number, name in enumerate(bodies)}
+        symbols = dict.fromkeys(s for body in bodies.values() for way in body for s in way)
+        sets = {symbol: _first_set(symbol) for symbol in symbols}
+        known = [members for members in sets.values() if members is not None]
         machines = productions.machines
-        symbols = (s for body in bodies.values() for alternative in body for s in alternative)
-        sets = {s: _first_set(s) for s in dict.fromkeys(symbols)}
-        first = [members for members in sets.values() if members is not None]
-        self._intervals = Intervals([*first, *(m.first for m in machines.values())])
-        self._masks = {
-            symbol: _OPAQUE if members is None else self._intervals.mask(members)
-            for symbol, members in sets.items()
-        }
-        self._firsts = dict.fromkeys(bodies, _Beginning(0, nullable=False))
-        self._machines = {
-            name: _Beginning(self._intervals.mask(machine.first), machine.nullable)
-            for name, machine in machines.items()
-        }
-        self._find_firsts()
+        self._intervals = Intervals([*known, *(m.first for m in machines.values())])
+        steps = {s: self._step(s, members, numbers) for s, members in sets.items()}
+        self._bodies = [
+            [[steps[symbol] for symbol in way] for way in body] for body in bodies.values()
+        ]
+        self._firsts = [0] * len(bodies)
+        self._nullable = [False] * len(bodies)
+        for name, machine in machines.items():
+            self._firsts[numbers[name]] = self._intervals.mask(machine.first)
+            self._nullable[numbers[name]] = machine.nullable
+        self._order = self._callees_first()
 
     def characters(self, mask: int) -> CharacterSet | None:
         """Return the set behind a bit set."""
@@ -70,83 +78,79 @@ class _Analysis:
         ranges = self._intervals.ranges
         return CharacterSet.of(r for place, r in enumerate(ranges) if mask >> place & 1)
 
-    def follow(self) -> dict[str, int]:
-        following = dict.fromkeys(self._bodies, 0)
-        endings: dict[str, set[str]] = {name: set() for name in self._bodies}
-        for name, body in self._bodies.items():
-            for alternative in body:
-                self._read_backwards(name, alternative, following, endings)
-        pending = dict.fromkeys(self._bodies)
-        while pending:
-            name = next(iter(pending))
-            del pending[name]
-            for ending in endings[name]:
-                merged = following[ending] | following[name]
-                if merged != following[ending]:
-                    following[ending] = merged
-                    pending[ending] = None
+    def find_firsts(self) -> None:
+        """Find what begins every production; few passes do, since callees come first."""
+        firsts, empties = self._firsts, self._nullable
+        changed = True
+        while changed:
+            changed = False
+            for number in self._order:
+                characters, empty = firsts[number], empties[number]
+                for way in self._bodies[number]:
+                    for called, begins, nullable, _ in way:
+                        if called != _NO_CALL:
+                            begins = firsts[called]
+                            nullable = nullable or empties[called]
+                        characters |= begins
+                        if not nullable:
+                            break
+                    else:
+                        empty = True
+                if characters != firsts[number] or empty != empties[number]:
+                    firsts[number], empties[number] = characters, empty
+                    changed = True
+
+    def follow(self) -> list[int]:
+        """Return what follows every production; few passes do, since callers come first."""
+        following = [0] * len(self._bodies)
+        endings: list[set[int]] = [set() for _ in self._bodies]
+        for number, body in enumerate(self._bodies):
+            for way in body:
+                self._read_backwards(way, following, endings[number])
+        changed = True
+        while changed:
+            changed = False
+            for number in reversed(self._order):
+                after = following[number]
+                for ending in endings[number]:
+                    if after | following[ending] != following[ending]:
+                        following[ending] |= after
+                        changed = True
         return following
 
-    def _read_backwards(
-        self,
-        name: str,
-        alternative: Alternative,
-        following: dict[str, int],
-        endings: dict[str, set[str]],
-    ) -> None:
-        after, at_end = 0, True
-        for symbol in reversed(alternative):
-            called = _called(symbol)
-            begins = self._begins(symbol)
-            if called is not None:
-                repeated = begins.characters if isinstance(symbol, Counted) else 0
-                following[called] |= after | repeated
-                if at_end:
-                    endings[name].add(called)
-            after = begins.characters | (after if begins.nullable else 0)
-            at_end = at_end and begins.nullable
+    def _step(self, symbol: Symbol, first: CharacterSet | None, numbers: dict[str, int]) -> _Step:
+        inner = symbol.symbol if isinstance(symbol, Counted) else symbol
+        called = numbers[inner.name] if isinstance(inner, Call) else _NO_CALL
+        begins = _OPAQUE if first is None else self._intervals.mask(first)
+        return _Step(called, begins, _is_nullable(symbol), isinstance(symbol, Counted))
 
-    def _find_firsts(self) -> None:
-        users: dict[str, set[str]] = {name: set() for name in self._bodies}
-        for name, body in self._bodies.items():
-            for called in {_called(s) for alternative in body for s in alternative} - {None}:
-                users[str(called)].add(name)
-        pending = dict.fromkeys([*self._bodies][::-1])
+    def _callees_first(self) -> list[int]:
+        calls = [{s.called for way in body for s in way} - {_NO_CALL} for body in self._bodies]
+        order: list[int] = []
+        entered = bytearray(len(calls))
+        pending = [~number for number in reversed(range(len(calls)))]
         while pending:
-            name = next(iter(pending))
-            del pending[name]
-            found = self._machines.get(name) or self._body_begins(self._bodies[name])
-            if found != self._firsts[name]:
-                self._firsts[name] = found
-                pending.update(dict.fromkeys(users[name]))
+            number = pending.pop()
+            if number >= 0:
+                order.append(number)
+            elif not entered[~number]:
+                entered[~number] = True
+                pending.append(~number)
+                pending.extend(~called for called in calls[~number] if not entered[called])
+        return order
 
-    def _body_begins(self, body: Body) -> _Beginning:
-        characters, nullable = 0, False
-        for alternative in body:
-            for symbol in alternative:
-                begins = self._begins(symbol)
-                characters |= begins.characters
-                if not begins.nullable:
-                    break
-            else:
-                nullable = True
-        return _Beginning(characters, nullable)
-
-    def _begins(self, symbol: Symbol) -> _Beginning:
-        match symbol:
-            case Call(name):
-                return self._firsts[name]
-            case Counted(Call(name), low):
-                once = self._firsts[name]
-                return _Beginning(once.characters, once.nullable or low == 0)
-            case _:
-                return _Beginning(self._masks[symbol], _is_nullable(symbol))
-
-
-def _called(symbol: Symbol) -> str | None:
-    if isinstance(symbol, Counted):
-        return _called(symbol.symbol)
-    return symbol.name if isinstance(symbol, Call) else None
+    def _read_backwards(self, way: list[_Step], following: list[int], endings: set[int]) -> None:
+        """Note what follows every call of a sequence, and the calls that may be its end."""
+        after, at_end = 0, True
+        for called, begins, nullable, repeated in reversed(way):
+            if called != _NO_CALL:
+                begins = self._firsts[called]
+                nullable = nullable or self._nullable[called]
+                following[called] |= after | begins if repeated else after
+                if at_end:
+                    endings.add(called)
+            after = begins | after if nullable else begins
+            at_end = at_end and nullable
 
 
 def _is_nullable(symbol: Symbol) -> bool:
