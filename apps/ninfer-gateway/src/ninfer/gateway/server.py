@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple, cast
 
 from sanic.server.protocols.http_protocol import HttpProtocol
 
-from ninfer.contract import MemoryReport
+from ninfer.contract import MemoryReport, WarmUpReport
 from ninfer.gateway.app import create_app
 from ninfer.gateway.options import ServerOptions
 from ninfer.runtime import Engine
 
 _PEER_TIMEOUT_MS = 15_000
 _KEEPALIVE_SECONDS = 5
+_WARM_UP_LOOK_SECONDS = 0.05
 
 
 class RunningServer(NamedTuple):
@@ -73,7 +75,7 @@ def listen(options: ServerOptions) -> socket.socket:
 
 
 async def serve_until_signalled(engine: Engine, options: ServerOptions) -> None:
-    """Serve until SIGINT or SIGTERM, and say on stderr where and with how much memory."""
+    """Serve until SIGINT or SIGTERM, and say on stderr where, with how much memory, how warm."""
     import sys
 
     stop = asyncio.Event()
@@ -84,6 +86,12 @@ async def serve_until_signalled(engine: Engine, options: ServerOptions) -> None:
         sys.stderr.write(f"serving {options.model_id} at {running.url}\n")
         sys.stderr.write(memory_line(engine.memory_summary()) + "\n")
         sys.stderr.flush()
+        while engine.is_warming and not stop.is_set():
+            await asyncio.sleep(_WARM_UP_LOOK_SECONDS)
+        report = engine.warm_up_report
+        if report is not None:
+            sys.stderr.write(warm_up_line(report) + "\n")
+            sys.stderr.flush()
         await stop.wait()
 
 
@@ -98,6 +106,16 @@ def memory_line(memory: MemoryReport) -> str:
         "grammars up to": memory.grammar_cache_bytes,
     }
     return "memory: " + ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in parts.items())
+
+
+def warm_up_line(report: WarmUpReport) -> str:
+    """Return what a warm-up did and left out, in one line for a reader."""
+    reasons = Counter(left.reason.value for left in report.left_out)
+    left = "".join(f", {count} left out: {reason}" for reason, count in sorted(reasons.items()))
+    return (
+        f"warm-up: {len(report.done)} languages in {report.seconds:.1f} s, "
+        f"{report.cache_bytes / 1e6:.1f} MB{left}"
+    )
 
 
 async def _drain(connections: set[HttpProtocol], seconds: float) -> None:

@@ -151,6 +151,7 @@ from ninfer.contract.vocabulary import (
     TokenClass,
     TokenVocabulary,
 )
+from ninfer.contract.warm_up import LeftOut, WarmUpReport, WarmUpStop
 
 __all__ = [
     # constraint
@@ -258,6 +259,10 @@ __all__ = [
     "ResumeRoute",
     "ResumeState",
     "SequenceRequest",
+    # start-up
+    "LeftOut",
+    "WarmUpReport",
+    "WarmUpStop",
     # batch
     "CommitDecision",
     "PendingBatch",

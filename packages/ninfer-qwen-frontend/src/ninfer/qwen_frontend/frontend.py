@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter
 
 from ninfer.contract import (
@@ -16,6 +17,7 @@ from ninfer.contract import (
     TokenMatcher,
     TokenVocabulary,
     UnsupportedOption,
+    WarmUpReport,
 )
 from ninfer.qwen_frontend.answer import Answer, plan_answer
 from ninfer.qwen_frontend.budget import BUDGET_OPTION, OutputLimit, ThinkingBudget, plan_budget
@@ -31,9 +33,10 @@ from ninfer.qwen_frontend.session import Session
 from ninfer.qwen_frontend.stages import CanonicalStage, ContentStage, FreeStage, Stage
 from ninfer.qwen_frontend.strict_memory import StrictMemory
 from ninfer.qwen_frontend.tokenizer import TextEncoder
-from ninfer.qwen_frontend.warm_up import warm_stages
+from ninfer.qwen_frontend.warm_up import stage_language
 from ninfer.text.compiler import ConstraintCompiler
 from ninfer.text.huggingface import vocabulary_from_tokenizer
+from ninfer.text.warm_up import WARM_UP_BYTES, WARM_UP_SECONDS
 
 
 class Frontend:
@@ -95,13 +98,23 @@ class Frontend:
         position = Position(TextDecoder(stage, stop.strings))
         return Session(position, rules, answer.publisher, guarantee=guarantee, budget=budget)
 
-    def warm_up(self) -> None:
+    def warm_up(
+        self,
+        *,
+        seconds: float = WARM_UP_SECONDS,
+        cache_bytes: int = WARM_UP_BYTES,
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> WarmUpReport:
         """Index the vocabulary and fill the masks that JSON answers, thinking and calls share.
 
-        Units: some seconds with a vocabulary of 248,000 tokens; meant for a thread of its own.
+        Units: as ``ConstraintCompiler.warm_up``; meant for a thread of its own.
         """
-        self.compiler.warm_up()
-        warm_stages(self.compiler, self.facts.reasoning)
+        return self.compiler.warm_up(
+            (stage_language(self.compiler, self.facts.reasoning),),
+            seconds=seconds,
+            cache_bytes=cache_bytes,
+            is_wanted=is_wanted,
+        )
 
     def _budget(
         self, prepared: PreparedPrompt, options: RequestOptions, limit: OutputLimit

@@ -21,6 +21,7 @@ from ninfer.contract import (
     Program,
     PromptInput,
     RequestOptions,
+    WarmUpReport,
 )
 from ninfer.runtime.counters import Counters, EngineStats
 from ninfer.runtime.frontend import Frontend
@@ -34,6 +35,7 @@ from ninfer.runtime.pulse import Pulse
 from ninfer.runtime.request_log import RequestLog, SilentLog
 from ninfer.runtime.settlement import Settlement
 from ninfer.runtime.submission import Submitter
+from ninfer.runtime.warm_up import WarmUp, WarmUpWork
 from ninfer.runtime.worker import Worker
 
 
@@ -41,6 +43,8 @@ class Engine:
     """Serves requests over one program.
 
     ``threaded`` False leaves the worker to ``run_cycle``, for tests and tools that step it.
+    ``warm_up`` runs on a thread of its own until it is done or the engine is closed; no request
+    waits for it.
     """
 
     def __init__(
@@ -51,6 +55,7 @@ class Engine:
         *,
         lookahead: LookaheadBatch = lookahead_rows,
         log: RequestLog | None = None,
+        warm_up: WarmUpWork | None = None,
         now: Callable[[], float] = time.monotonic,
         threaded: bool = True,
     ) -> None:
@@ -90,6 +95,9 @@ class Engine:
             )
             self._thread.start()
             weakref.finalize(self, self._inbox.move_to, EngineState.STOPPING)
+        self._warm_up = None if warm_up is None else WarmUp(warm_up)
+        if self._warm_up is not None:
+            weakref.finalize(self, self._warm_up.cancel)
 
     def deadline(self) -> float:
         """Return the pending deadline of a request that enters now, on the engine's clock."""
@@ -195,10 +203,25 @@ class Engine:
         """Return what the engine holds since its start, and what it may take of host memory."""
         return self._memory
 
+    @property
+    def is_warming(self) -> bool:
+        """Return whether the warm-up is still at work."""
+        return self._warm_up is not None and self._warm_up.is_running
+
+    @property
+    def warm_up_report(self) -> WarmUpReport | None:
+        """Return what the warm-up prepared; None while it runs, or where there was none."""
+        return None if self._warm_up is None else self._warm_up.report
+
     def metrics(self, model: str = "") -> list[Metric]:
         """Return the engine's metric families; ``model`` is the public name of what it serves."""
         return engine_metrics(
-            self.stats(), self.options, self.shape, model=model, is_ready=self.is_available
+            self.stats(),
+            self.options,
+            self.shape,
+            model=model,
+            is_ready=self.is_available,
+            warm_up=self.warm_up_report,
         )
 
     def run_cycle(self) -> bool:
@@ -222,6 +245,8 @@ class Engine:
         Raises:  DeviceFailure — a unit of work did not come back within ``stop_seconds``; every
                  request was failed, and the thread ends once the unit does.
         """
+        if self._warm_up is not None:
+            self._warm_up.stop()
         if self._thread is None:
             self._inbox.move_to(EngineState.STOPPING)
             self._worker.cycle(block=False)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from ninfer.contract import EngineOptions, ProgramShape
+from ninfer.contract import EngineOptions, ProgramShape, WarmUpReport
 from ninfer.runtime.counters import SECONDS_BUCKETS, EngineStats, Histogram
 
 Labels = tuple[tuple[str, str], ...]
@@ -49,8 +49,9 @@ def engine_metrics(
     *,
     model: str,
     is_ready: bool,
+    warm_up: WarmUpReport | None = None,
 ) -> list[Metric]:
-    """Return every family of an engine."""
+    """Return every family of an engine; those of a warm-up once it ended."""
     return [
         Metric(
             "ninfer_model_info",
@@ -67,6 +68,7 @@ def engine_metrics(
         *_scheduling_counters(stats),
         *_constraint_counters(stats),
         *_time_counters(stats),
+        *_warm_up_gauges(warm_up),
         _histogram("time_to_first_token_seconds", "From submission.", stats.first_token_seconds),
         _histogram("request_duration_seconds", "From preparation.", stats.duration_seconds),
         _histogram("request_queue_seconds", "From queue to lane.", stats.queue_seconds),
@@ -160,6 +162,22 @@ def _time_counters(stats: EngineStats) -> list[Metric]:
     return [
         _labelled("host_work_seconds", "Worker time by phase.", "phase", stats.host_seconds),
         _counter("device_wait_seconds", "Waits for the device.", stats.device_wait_seconds),
+    ]
+
+
+def _warm_up_gauges(report: WarmUpReport | None) -> list[Metric]:
+    if report is None:
+        return []
+    counts = {"done": len(report.done), "left_out": len(report.left_out)}
+    return [
+        Metric(
+            "ninfer_warm_up_languages",
+            MetricKind.GAUGE,
+            "Languages warmed at the start.",
+            tuple(((("outcome", outcome),), float(n)) for outcome, n in counts.items()),
+        ),
+        _gauge("warm_up_seconds", "What that took, beside requests.", report.seconds),
+        _gauge("warm_up_cache_bytes", "Grammars and masks at its end.", report.cache_bytes),
     ]
 
 

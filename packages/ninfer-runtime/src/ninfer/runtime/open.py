@@ -36,7 +36,8 @@ def open_engine(
 
     ``device`` None takes CUDA where there is one. ``chat_template`` replaces the checkpoint's.
     A drafter is loaded when ``options.speculative`` asks for one: from ``drafter_path``, else the
-    model's own or the one shipped for the embedded model.
+    model's own or the one shipped for the embedded model. ``warm_up`` fills the masks that most
+    answers share beside the first requests; ``Engine.warm_up_report`` says which.
     Effects: the interpreter's thread switch interval becomes at most SWITCH_SECONDS.
     Raises:  ModelError — the files cannot be found, read or served, or there is no such drafter;
              UnsupportedOption — the options do not fit the model; ValueError — the key-value memory
@@ -63,11 +64,16 @@ def open_engine(
             reasoning=find_reasoning_markers(chat_template),
         )
     frontend = Frontend(facts, cache_bytes=chosen.grammar_cache_bytes)
-    if warm_up:
-        frontend.warm_up()
     drafter = None
     if chosen.speculative is not SpeculativeBackend.NONE:
         folder = None if drafter_path is None else Path(drafter_path)
         drafter = load_drafter(model, chosen.speculative, folder)
     program = TorchProgram(model, chosen, drafter)
-    return Engine(program, frontend, chosen, lookahead=lookahead_native, log=log)
+    return Engine(
+        program,
+        frontend,
+        chosen,
+        lookahead=lookahead_native,
+        log=log,
+        warm_up=frontend.warm_up if warm_up else None,
+    )
