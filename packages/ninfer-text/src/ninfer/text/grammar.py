@@ -129,13 +129,16 @@ def concatenation(*items: Node) -> Node:
     """Return the items in sequence, flattened, with neighbouring texts joined."""
     flat: list[Node] = []
     for item in items:
-        for part in item.items if isinstance(item, Concatenation) else (item,):
-            if isinstance(part, Literal) and flat and isinstance(flat[-1], Literal):
-                flat[-1] = Literal(flat[-1].text + part.text)
-            elif part != EMPTY:
-                flat.append(part)
-    if NOTHING in flat:
-        return NOTHING
+        for part in item.items if type(item) is Concatenation else (item,):
+            if type(part) is Literal:
+                if not part.text:
+                    continue
+                if flat and type(flat[-1]) is Literal:
+                    flat[-1] = Literal(flat[-1].text + part.text)
+                    continue
+            elif part == NOTHING:
+                return NOTHING
+            flat.append(part)
     return flat[0] if len(flat) == 1 else Concatenation(tuple(flat)) if flat else EMPTY
 
 
@@ -172,25 +175,24 @@ def repetition(item: Node, low: int, high: int | None) -> Node:
 
 def children(node: Node) -> tuple[Node, ...]:
     """Return the nodes directly below a node."""
-    match node:
-        case Concatenation(items):
-            return items
-        case Alternation(options):
-            return options
-        case Repetition(item):
-            return (item,)
-        case _:
-            return ()
+    if type(node) is Concatenation:
+        return node.items
+    if type(node) is Alternation:
+        return node.options
+    return (node.item,) if type(node) is Repetition else ()
 
 
-def references(node: Node) -> Iterator[str]:
-    """Yield the rule names below a node, in order, without following them."""
+def references(node: Node) -> list[str]:
+    """Return the rule names below a node, in order, without following them."""
+    found: list[str] = []
     pending = [node]
     while pending:
         current = pending.pop()
-        if isinstance(current, Reference):
-            yield current.rule
-        pending.extend(reversed(children(current)))
+        if type(current) is Reference:
+            found.append(current.rule)
+        elif below := children(current):
+            pending.extend(reversed(below))
+    return found
 
 
 def rename(node: Node, names: Mapping[str, str]) -> Node:

@@ -21,7 +21,8 @@ from ninfer.text.emitter.productions import (
 from ninfer.text.emitter.unfolding import unfolded
 
 _MANY_STATES = 256
-_REMEMBERED_STATES = 64
+_REMEMBERED_STATES = 256
+"""States up to which a form is remembered; an integer of 64 bits has 119."""
 
 
 def automaton_body(dfa: Dfa) -> Body | Machine:
@@ -34,7 +35,7 @@ def automaton_body(dfa: Dfa) -> Body | Machine:
     return _remembered(dfa) if dfa.state_count <= _REMEMBERED_STATES else _form(dfa)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=256)
 def _remembered(dfa: Dfa) -> Body | Machine:
     return _form(dfa)
 

@@ -8,7 +8,7 @@ from ninfer.text.automata.characters import CharacterSet
 from ninfer.text.emitter.follow import follow_sets
 from ninfer.text.emitter.lowering import lower
 from ninfer.text.emitter.machine import spell_machine
-from ninfer.text.emitter.productions import Productions, spell_body
+from ninfer.text.emitter.productions import Productions, spell_bodies
 from ninfer.text.emitter.spelling import spell_class
 from ninfer.text.grammar import Grammar
 
@@ -32,14 +32,14 @@ def emit(grammar: Grammar) -> str:
 def _lines(productions: Productions) -> Iterator[str]:
     following = follow_sets(productions)
     hints = {members: _hint(members) for members in set(following.values())}
-    for name, body in productions.bodies.items():
+    for name, spelled in spell_bodies(productions.bodies):
         hint = "" if name == ROOT else hints[following[name]]
         if name in productions.machines:
-            for state, spelled in spell_machine(productions.machines[name].dfa, name):
-                yield f"{state} ::= ({spelled}){hint}\n"
+            for state, ways in spell_machine(productions.machines[name].dfa, name):
+                yield f"{state} ::= ({ways}){hint}\n"
         else:
-            spelled = spell_body(body)
-            yield f"{name} ::= {f'({spelled})' if hint and len(body) > 1 else spelled}{hint}\n"
+            several = hint and len(productions.bodies[name]) > 1
+            yield f"{name} ::= {f'({spelled})' if several else spelled}{hint}\n"
 
 
 def _hint(following: CharacterSet | None) -> str:

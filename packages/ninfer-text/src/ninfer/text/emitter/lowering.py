@@ -78,19 +78,19 @@ class _Lowering:
         return self.productions
 
     def body(self, node: Node) -> Body:
-        match node:
-            case Alternation(options):
-                bodies = [self.body(option) for option in _gathered(options)]
-                distinct = tuple(dict.fromkeys(a for body in bodies for a in body))
-                return (
-                    tuple(map(self._set_apart, distinct))
-                    if len(distinct) > 1
-                    else (distinct or NOTHING)
-                )
-            case Automaton(dfa):
-                return self._automaton(dfa)
-            case _:
-                return (self._sequence(node),)
+        if type(node) is Alternation:
+            return self._alternation(node.options)
+        if type(node) is Automaton:
+            return self._automaton(node.dfa)
+        return (self._sequence(node),)
+
+    def _alternation(self, options: tuple[Node, ...]) -> Body:
+        distinct: dict[Alternative, None] = {}
+        for option in _gathered(options):
+            distinct.update(dict.fromkeys(self.body(option)))
+        if len(distinct) > 1:
+            return tuple(map(self._set_apart, distinct))
+        return tuple(distinct) or NOTHING
 
     def _automaton(self, dfa: Dfa) -> Body:
         if dfa not in self._automata:
@@ -101,31 +101,30 @@ class _Lowering:
         return self._automata[dfa]
 
     def _sequence(self, node: Node) -> Alternative:
-        match node:
-            case Literal(text):
-                return (Text(text),) if text else ()
-            case Characters(members):
-                return (one_of(members),)
-            case Concatenation(items):
-                return self._concatenation(items)
-            case Reference(rule):
-                return (Call(self._rule(rule)),)
-            case TokenTerminal(ids):
-                return (Tokens(ids, excluded=False),)
-            case ExcludedTokens(ids):
-                return (Tokens(ids, excluded=True),)
-            case Repetition():
-                return self._repetition(node, ())
-            case Alternation() | Automaton():
-                return (self._group(self.body(node)),)
+        # By exact type, most frequent first: every node of every grammar passes here.
+        if type(node) is Reference:
+            return (Call(self._rule(node.rule)),)
+        if type(node) is Literal:
+            return (Text(node.text),) if node.text else ()
+        if type(node) is Concatenation:
+            return self._concatenation(node.items)
+        if type(node) is Characters:
+            return (one_of(node.members),)
+        if type(node) is Repetition:
+            return self._repetition(node, ())
+        if type(node) is TokenTerminal:
+            return (Tokens(node.ids, excluded=False),)
+        if type(node) is ExcludedTokens:
+            return (Tokens(node.ids, excluded=True),)
+        return (self._group(self.body(node)),)
 
     def _concatenation(self, items: tuple[Node, ...]) -> Alternative:
         symbols: Alternative = ()
         for item in reversed(items):
-            if isinstance(item, Repetition):
-                symbols = (*self._repetition(item, symbols), *symbols)
+            if type(item) is Repetition:
+                symbols = self._repetition(item, symbols) + symbols
             else:
-                symbols = (*self._sequence(item), *symbols)
+                symbols = self._sequence(item) + symbols
         return symbols
 
     def _rule(self, rule: str) -> str:
@@ -162,8 +161,9 @@ class _Lowering:
 
     def _set_apart(self, alternative: Alternative) -> Alternative:
         """Return a counted sequence as a production of its own, where its count is cheap."""
-        if any(isinstance(symbol, Counted) for symbol in alternative):
-            return (Call(self.productions.intern((alternative,), self._owner)),)
+        for symbol in alternative:
+            if type(symbol) is Counted:
+                return (Call(self.productions.intern((alternative,), self._owner)),)
         return alternative
 
     def _run_character(self, members: CharacterSet) -> Call:
@@ -191,15 +191,16 @@ class _Lowering:
 
 def _gathered(options: tuple[Node, ...]) -> tuple[Node, ...]:
     """Return the options with all single characters as one class, many texts as one automaton."""
-    classes = [option.members for option in options if isinstance(option, Characters)]
-    if len(classes) > 1:
+    kinds = [type(option) for option in options]
+    if kinds.count(Characters) > 1:
+        classes = (option.members for option in options if isinstance(option, Characters))
         union = CharacterSet.of(r for members in classes for r in members.ranges)
         options = (Characters(union), *(o for o in options if not isinstance(o, Characters)))
-    texts = [option.text for option in options if isinstance(option, Literal)]
-    if len(texts) < _WORDS_FROM:
+    if kinds.count(Literal) < _WORDS_FROM:
         return options
+    texts = {option.text for option in options if isinstance(option, Literal)}
     others = (option for option in options if not isinstance(option, Literal))
-    return (Automaton(word_automaton(sorted(set(texts)))), *others)
+    return (Automaton(word_automaton(sorted(texts))), *others)
 
 
 def _characters(once: Alternative) -> CharacterSet | None:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
-from itertools import groupby
-from operator import itemgetter
+from functools import lru_cache
 
-from ninfer.text.automata.characters import CharacterSet
-from ninfer.text.automata.dfa import Dfa, Edge
-from ninfer.text.emitter.spelling import spell_class
+from ninfer.text.automata.characters import CharacterSet, Range
+from ninfer.text.automata.dfa import Dfa
+from ninfer.text.emitter.productions import one_of
+
+_NAME = "\0"
+"""Stands for the automaton's name in a text that is remembered; NUL itself is always escaped."""
+
+_REMEMBERED_STATES = 64
+
+_Steps = list[tuple[int, str]]
+"""What a state goes on to: targets, and the characters that lead there as text."""
 
 
 def spell_machine(dfa: Dfa, name: str) -> Iterator[tuple[str, str]]:
@@ -17,42 +23,62 @@ def spell_machine(dfa: Dfa, name: str) -> Iterator[tuple[str, str]]:
 
     Math: a state that one way enters and that does not branch is written into the one before it.
     """
-    own = _own(dfa)
-    spell = cache(_spell_step)
+    spelled = _remembered(dfa) if dfa.state_count <= _REMEMBERED_STATES else _spelled(dfa)
+    for state, ways in spelled:
+        yield _state_name(state).replace(_NAME, name), ways.replace(_NAME, name)
 
-    def way(target: int, edges: tuple[Edge, ...]) -> str:
-        parts = [spell(tuple((low, high) for low, high, _ in edges))]
-        while not own[target] and dfa.edges[target]:
-            parts.append(spell(tuple((low, high) for low, high, _ in dfa.edges[target])))
-            target = dfa.edges[target][0][2]
-        return " ".join([*parts, _state_name(name, target)] if own[target] else parts)
 
-    for state, edges in enumerate(dfa.edges):
+@lru_cache(maxsize=256)
+def _remembered(dfa: Dfa) -> tuple[tuple[int, str], ...]:
+    return tuple(_spelled(dfa))
+
+
+def _spelled(dfa: Dfa) -> Iterator[tuple[int, str]]:
+    steps = _all_steps(dfa)
+    own = _own(dfa, steps)
+    for state, accepting in enumerate(dfa.accepting):
         if own[state] or state == 0:
-            steps = sorted(edges, key=itemgetter(2))
-            ways = [way(t, tuple(group)) for t, group in groupby(steps, key=itemgetter(2))]
-            spelled = " | ".join(['""', *ways] if dfa.accepting[state] else ways)
-            yield _state_name(name, state), spelled
+            ways = [_way(text, target, steps, own) for target, text in steps[state]]
+            yield state, " | ".join(['""', *ways] if accepting else ways)
 
 
-def _state_name(name: str, state: int) -> str:
-    return f"{name}.{state}" if state else name
+def _way(text: str, target: int, steps: list[_Steps], own: list[bool]) -> str:
+    """Return a step and all that follow it, up to a state that is called or to an end."""
+    parts = [text]
+    while not own[target] and steps[target]:
+        ((target, text),) = steps[target]
+        parts.append(text)
+    if own[target]:
+        parts.append(_state_name(target))
+    return " ".join(parts)
 
 
-def _spell_step(ranges: tuple[tuple[int, int], ...]) -> str:
-    return spell_class(CharacterSet.of(ranges))
+def _state_name(state: int) -> str:
+    return f"{_NAME}.{state}" if state else _NAME
 
 
-def _own(dfa: Dfa) -> list[bool]:
+def _all_steps(dfa: Dfa) -> list[_Steps]:
+    """Return the targets of every state in order, each with its characters; equal ones once."""
+    texts: dict[tuple[Range, ...], str] = {}
+    steps: list[_Steps] = []
+    for edges in dfa.edges:
+        ranges: dict[int, tuple[Range, ...]] = {}
+        for low, high, target in edges:
+            ranges[target] = (*ranges.get(target, ()), (low, high))
+        for members in ranges.values():
+            if members not in texts:
+                texts[members] = str(one_of(CharacterSet.of(members)))
+        steps.append([(target, texts[ranges[target]]) for target in sorted(ranges)])
+    return steps
+
+
+def _own(dfa: Dfa, steps: list[_Steps]) -> list[bool]:
     """Return which states are called: entered by several ways, or branching; never plain ends."""
     entering = [0] * dfa.state_count
-    branching = [False] * dfa.state_count
-    for state, edges in enumerate(dfa.edges):
-        targets = {target for _, _, target in edges}
-        branching[state] = len(targets) > 1 or bool(dfa.accepting[state])
-        for target in targets:
+    for ways in steps:
+        for target, _ in ways:
             entering[target] += 1
     return [
-        bool(dfa.edges[state]) and (entering[state] > 1 or (entering[state] == 1 and branches))
-        for state, branches in enumerate(branching)
+        bool(ways) and (count > 1 or (count == 1 and (len(ways) > 1 or bool(accepting))))
+        for ways, count, accepting in zip(steps, entering, dfa.accepting, strict=True)
     ]

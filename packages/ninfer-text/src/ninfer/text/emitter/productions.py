@@ -7,6 +7,7 @@ one production, so equal sublanguages are spelled, compiled and cached once.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ninfer.text.automata.characters import CharacterSet
@@ -163,6 +164,17 @@ _FIT = re.compile(
 )
 
 
-def spell_body(body: Body) -> str:
-    """Return the right-hand side of a production."""
-    return " | ".join(" ".join(map(str, symbols)) if symbols else '""' for symbols in body)
+def spell_bodies(bodies: Mapping[str, Body]) -> Iterator[tuple[str, str]]:
+    """Yield every name with its right-hand side; equal symbols are spelled once."""
+    spelled: dict[Symbol, str] = {}
+    for name, body in bodies.items():
+        ways = []
+        for symbols in body:
+            parts = []
+            for symbol in symbols:
+                text = spelled.get(symbol)
+                if text is None:
+                    text = spelled[symbol] = str(symbol)
+                parts.append(text)
+            ways.append(" ".join(parts) if parts else '""')
+        yield name, " | ".join(ways)

@@ -17,8 +17,10 @@ from ninfer.text.automata.dfa import Dfa
 from ninfer.text.automata.operations import ANY_TEXT
 from ninfer.text.automata.table import canonical
 from ninfer.text.grammar import (
+    Alternation,
     Automaton,
     Characters,
+    Concatenation,
     Literal,
     Node,
     Reference,
@@ -76,15 +78,38 @@ def is_plain(name: str) -> bool:
 
 def _behind(trie: Trie, rules: Rules) -> Node:
     """Return what may follow the characters that lead to a place in the trie."""
+    run = ""
+    while (character := _only_child(trie)) is not None:
+        run += character
+        trie = trie[character]
+    behind = _behind_branch(trie, rules)
+    for character in reversed(run):
+        behind = _behind_one(character, behind, rules)
+    return behind
+
+
+def _only_child(trie: Trie) -> str | None:
+    """Return the one grouped character that goes on from a place where nothing else is."""
+    if len(trie) != 1:
+        return None
+    (character,) = trie
+    return character if character in _NOT else None
+
+
+def _behind_one(character: str, behind: Node, rules: Rules) -> Node:
+    """Return what may stand where one character, and what may follow it, is known."""
+    beside = rules.shared(_NOT[character], shared_rules())
+    read = Concatenation((Literal(character), behind))
+    key = (_behind_one, character, behind)
+    return rules.keyed(key, lambda: Alternation((beside, read)), is_sure=True)
+
+
+def _behind_branch(trie: Trie, rules: Rules) -> Node:
     children = [character for character in trie if character]
-    ends = "" in trie
-    if ends and not children:
+    if not children:
         return rules.shared(_MORE, shared_rules())
-    if len(children) == 1 and not ends and children[0] in _NOT:
-        options: list[Node] = [rules.shared(_NOT[children[0]], shared_rules())]
-    else:
-        options = [rules.shared(node, shared_rules()) for node in _outside(frozenset(children))]
-        options += [] if ends else [_QUOTE]
+    options = [rules.shared(node, shared_rules()) for node in _outside(frozenset(children))]
+    options += [] if "" in trie else [_QUOTE]
     options += [
         concatenation(Literal(character), _behind(trie[character], rules)) for character in children
     ]

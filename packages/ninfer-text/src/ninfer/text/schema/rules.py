@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
 from ninfer.contract.errors import UnsupportedSchema
@@ -47,6 +47,8 @@ class Rules:
 
     def shared(self, node: Node, table: Mapping[str, Node]) -> Node:
         """Return a node after adding the rules of a common table that it leans on."""
+        if type(node) is Reference and node.rule in self.bodies:
+            return node
         pending = list(references(node))
         while pending:
             name = pending.pop()
@@ -69,6 +71,20 @@ class Rules:
             self.define(found, body)
             if is_sure:
                 self.sure.add(found.rule)
+        return found
+
+    def keyed(self, key: Hashable, build: Callable[[], Node], *, is_sure: bool = False) -> Node:
+        """Return a reference to the rule that a key stands for, built where the key is new.
+
+        Math: equal keys mean equal bodies, and hash faster than they.
+        """
+        found = self.made.get(key)
+        if found is None:
+            name = self.reserve()
+            self.define(name, build())
+            if is_sure:
+                self.sure.add(name.rule)
+            found = self.made[key] = name
         return found
 
     def questionable(self) -> dict[str, Node]:
