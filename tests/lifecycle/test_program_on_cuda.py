@@ -10,7 +10,7 @@ import torch
 
 from ninfer.contract import ResumeRoute, SamplingParameters
 from ninfer.runtime.loading import LoadedModel, load_model
-from ninfer.runtime.program.decode_forward import PROFILE_PAGES, profile_pages
+from ninfer.runtime.program.unit_set import context_profiles
 from support.program_runs import (
     FAIL,
     GO_ON,
@@ -116,7 +116,7 @@ class TestOnCuda:
         commit_all(owner, repeated)
 
 
-def test_context_profiles_double() -> None:
-    assert profile_pages(1) == profile_pages(64 * PROFILE_PAGES) == PROFILE_PAGES
-    assert profile_pages(64 * PROFILE_PAGES + 1) == 2 * PROFILE_PAGES
-    assert profile_pages(2048) == 32
+def test_context_profiles_double_up_to_a_whole_context() -> None:
+    assert context_profiles(33, reads_in_place=False) == (4, 8, 16, 32, 33)
+    assert context_profiles(3, reads_in_place=False) == (3,)
+    assert context_profiles(4096, reads_in_place=True) == (4096,)

@@ -11,7 +11,7 @@ from ninfer.runtime.loading import load_model
 from ninfer.runtime.models.decoder import Decoder
 from ninfer.runtime.models.forward_batch import RowInput, forward_batch
 from ninfer.runtime.models.kv_pool import KvPool, SlotMap
-from ninfer.runtime.models.paged_batch import pack_rows, paged_batch
+from support.paged_rows import paged
 from support.tiny_models import SHAPES, VOCAB_ROWS, write_checkpoint
 
 TOLERANCE = 1e-4
@@ -107,7 +107,7 @@ def test_rows_gathered_into_one_product_have_the_same_logits(case: Case, columns
         start = len(prompt) - columns
         case.logits(RowInput(prompt[:start], 0, table))
         rows.append(RowInput(prompt[start:], start, table))
-    batch = paged_batch(pack_rows(rows, columns, pages=4), columns)
+    batch = paged(rows, pages=4)
     found = case.decoder.logits(case.decoder.forward(batch, case.pool))
     assert_same(found, torch.cat([case.expected(prompt)[-columns:] for prompt in prompts]))
 

@@ -13,9 +13,9 @@ from ninfer.runtime.loading import load_model
 from ninfer.runtime.models.decoder import Decoder
 from ninfer.runtime.models.forward_batch import RowInput, forward_batch
 from ninfer.runtime.models.kv_pool import KvPool, SlotMap
-from ninfer.runtime.models.paged_batch import pack_rows, paged_batch
 from ninfer.runtime.models.recurrent_pool import RecurrentPool
 from support.hybrid_models import write_hybrid
+from support.paged_rows import paged
 from support.tiny_models import VOCAB_ROWS
 
 TOLERANCE = 1e-4
@@ -135,7 +135,7 @@ def test_rows_gathered_into_one_product_have_the_same_logits(case: Case, columns
         start = len(prompt) - columns
         case.prefill(prompt[:start], table, pool_row)
         rows.append(RowInput(prompt[start:], start, table, pool_row))
-    batch = paged_batch(pack_rows(rows, columns, pages=4), columns)
+    batch = paged(rows, pages=4, is_hybrid=True)
     found = case.decoder.logits(case.decoder.forward(batch, case.pool))
     assert_same(found, torch.cat([case.expected(prompt)[-columns:] for prompt in prompts]))
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ninfer.runtime.models.forward_batch import ForwardBatch, GatherPlan, RowPlan
+from ninfer.runtime.models.forward_batch import ForwardBatch, RowPlan
+from ninfer.runtime.models.paged_attention import attend_pages
 
 SINGLE_THREAD_TOKENS = 2048
 """Keys of all rows together up to which waking threads costs more than it saves.
@@ -26,8 +27,8 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, batch: ForwardBatch) -
             share keys in groups of heads / kv_heads.
     Shapes: queries [N, heads, head_dim]; keys, values [slots, kv_heads, head_dim] of one layer.
     """
-    if batch.gathered is not None:
-        attended = _attend_gathered(queries, keys, values, batch.gathered)
+    if batch.paged is not None:
+        attended = attend_pages(queries, keys, values, batch.paged)
     else:
         attended = _attend_rows(queries, keys, values, batch.rows)
     return attended.reshape(queries.shape[0], -1)
@@ -57,17 +58,3 @@ def _attend_row(queries: Tensor, keys: Tensor, values: Tensor, row: RowPlan) -> 
         enable_gqa=True,
     )
     return attended.transpose(1, 2)
-
-
-def _attend_gathered(queries: Tensor, keys: Tensor, values: Tensor, plan: GatherPlan) -> Tensor:
-    """Attend in one product over copies of the rows' pages: fixed shapes, fixed addresses."""
-    rows, _, columns, length = plan.mask.shape
-    shape = (rows, length, *keys.shape[1:])
-    out = functional.scaled_dot_product_attention(
-        queries.view(rows, columns, *queries.shape[1:]).transpose(1, 2),
-        keys.index_select(0, plan.read_slots).view(shape).transpose(1, 2),
-        values.index_select(0, plan.read_slots).view(shape).transpose(1, 2),
-        attn_mask=plan.mask,
-        enable_gqa=True,
-    )
-    return out.transpose(1, 2)

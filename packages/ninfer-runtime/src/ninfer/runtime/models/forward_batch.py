@@ -53,28 +53,29 @@ class RowPlan(NamedTuple):
         return gathered.transpose(0, 1).unsqueeze(0)
 
 
-class GatherPlan(NamedTuple):
-    """How rows of equally many columns attend in one product, whatever their lengths.
+class PagedPlan(NamedTuple):
+    """How rows of equally many columns attend over their pages, whatever their lengths.
 
-    Shapes: read_slots int64[R · L], L per row; mask bool[R, 1, columns, L].
+    Shapes: pages int64[R, L], the page table of every row; last int64[R, columns], the last
+            position that each column sees.
     """
 
-    read_slots: Tensor
-    mask: Tensor
+    pages: Tensor
+    last: Tensor
 
 
 class ForwardBatch(NamedTuple):
     """Tokens, positions and slots of all columns, int64[N] on the device, and the rows.
 
-    With ``gathered`` all rows attend in one product and ``rows`` is empty. ``recurrent`` is the
-    plan of layers with recurrent states, None where the model has none.
+    With ``paged`` all rows attend at once and ``rows`` is empty. ``recurrent`` is the plan of
+    layers with recurrent states, None where the model has none.
     """
 
     token_ids: Tensor
     positions: Tensor
     slots: Tensor
     rows: tuple[RowPlan, ...]
-    gathered: GatherPlan | None = None
+    paged: PagedPlan | None = None
     recurrent: RecurrentPlan | None = None
 
     @property

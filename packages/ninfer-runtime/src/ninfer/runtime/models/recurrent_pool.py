@@ -7,7 +7,7 @@ drops records that nobody committed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -55,10 +55,14 @@ LayerRecords = WholeRecords | PrefixRecords
 
 
 class RoundRecords(NamedTuple):
-    """The records of all layers of one pass."""
+    """The records of all layers of one pass.
+
+    ``fold``, where a graph does it, takes the records in for these accepted columns of every row.
+    """
 
     plan: RecurrentPlan
     layers: tuple[LayerRecords, ...]
+    fold: Callable[[Sequence[int]], None] | None = None
 
 
 class RecurrentPool:
@@ -119,7 +123,7 @@ class RecurrentPool:
 
         Raises: IntegrityError — there are no records, or it was not.
         """
-        plan, layers = self._take()
+        plan, layers, _ = self._take()
         for layer, found in enumerate(layers):
             if not isinstance(found, WholeRecords):
                 raise IntegrityError("records: of a pass of which any prefix may stay")
@@ -133,18 +137,35 @@ class RecurrentPool:
         Raises:  IntegrityError — there are no records, not of as many rows, or the pass was
                  planned to stay as a whole.
         """
-        plan, layers = self._take()
-        if len(accepted) != len(plan.pool_rows):
+        records = self._take()
+        if len(accepted) != len(records.plan.pool_rows):
             raise IntegrityError(
-                f"records: {len(plan.pool_rows)} rows, {len(accepted)} prefixes to fold"
+                f"records: {len(records.plan.pool_rows)} rows, {len(accepted)} prefixes to fold"
             )
-        counts = torch.tensor(accepted).to(self.states.device)
-        for layer, found in enumerate(layers):
-            if not isinstance(found, PrefixRecords):
-                raise IntegrityError("records: of a pass that stays as a whole")
-            old = self.states[layer].index_select(0, plan.pool_rows)
-            tails = _tails(found.inputs, counts, self.tails.shape[2])
-            self._write(layer, plan, tails, fold(old, found.delta, counts))
+        if records.fold is not None:
+            records.fold(accepted)
+        else:
+            self.fold(records, torch.tensor(accepted).to(self.states.device))
+
+    @torch.inference_mode()
+    def fold(self, records: RoundRecords, counts: Tensor) -> None:
+        """Write the states after the first ``counts`` int64[R] columns of every row.
+
+        Raises: IntegrityError — the pass was planned to stay as a whole.
+        """
+        layers = [found for found in records.layers if isinstance(found, PrefixRecords)]
+        if len(layers) != len(self.states):
+            raise IntegrityError("records: of a pass that stays as a whole")
+        pool_rows, places = records.plan.pool_rows, self.tails.shape[2]
+        # All layers at once: a device pays for each call, and the rows of layers are like any rows.
+        every = counts.repeat(len(layers))
+        inputs = torch.cat([found.inputs for found in layers])
+        delta = DeltaRecords(*map(torch.cat, zip(*(found.delta for found in layers), strict=True)))
+        old = self.states.index_select(1, pool_rows)
+        states = fold(old.flatten(0, 1), delta, every).view(old.shape)
+        tails = _tails(inputs, every, places)
+        self.states.index_copy_(1, pool_rows, states)
+        self.tails.index_copy_(1, pool_rows, tails.view(len(layers), len(counts), places, -1))
 
     def drop(self) -> None:
         """Forget the last pass; every state is as before it."""

@@ -14,12 +14,14 @@ class DraftContext:
 
     The drafter's entries of the first ``absorbed`` columns are written. ``features`` [n, width]
     belong to the columns after them, up to the frontier. ``drafts`` continue the ledger as it is;
-    any change of the frontier drops them.
+    any change of the frontier drops them. ``is_stored`` features lie where the row's next round
+    reads them.
     """
 
     absorbed: int = 0
     features: Tensor | None = None
     drafts: tuple[int, ...] = ()
+    is_stored: bool = False
 
     @property
     def host_bytes(self) -> int:
@@ -30,19 +32,27 @@ class DraftContext:
         """Return the held features and those of columns after them."""
         return features if self.features is None else torch.cat((self.features, features))
 
-    def extend(self, features: Tensor) -> None:
-        """Add committed columns."""
+    def extend(self, features: Tensor, *, is_stored: bool = False) -> None:
+        """Add committed columns, whose features are stored or the caller's to give away."""
+        self.is_stored = is_stored and self.features is None
         self.features = self.with_columns(features)
         self.drafts = ()
+
+    def restart(self, column: int, features: Tensor, drafts: tuple[int, ...]) -> None:
+        """Note that the entries before a column are written, and take its stored features."""
+        self.absorbed, self.features, self.drafts = column, features, drafts
+        self.is_stored = True
 
     def absorb_to(self, column: int) -> None:
         """Note that the entries before a column are written now."""
         if self.features is not None:
+            left = self.features[column - self.absorbed :]
             # A copy, because a view would keep every column of its pass alive.
-            self.features = self.features[column - self.absorbed :].clone()
+            self.features = left.clone() if len(left) else None
+        self.is_stored = False
         self.absorbed = column
 
     def moved_to(self, device: torch.device) -> DraftContext:
-        """Return the same context with its features on a device."""
-        features = None if self.features is None else self.features.to(device)
-        return replace(self, features=features)
+        """Return the same context with its features in memory of their own on a device."""
+        features = None if self.features is None else self.features.to(device, copy=True)
+        return replace(self, features=features, is_stored=False)

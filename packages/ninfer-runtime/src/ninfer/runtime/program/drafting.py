@@ -19,10 +19,14 @@ from ninfer.runtime.program.sequence import ResidentSequence
 
 
 class _HeldColumns(NamedTuple):
-    """Features of a pending row; ``drafts`` are right if all of them stay."""
+    """Features of a pending row; ``drafts`` are right if all of them stay.
+
+    With ``is_stored`` they lie where the row's next round finds them, else in a pass's output.
+    """
 
     features: Tensor
     drafts: tuple[int, ...] = ()
+    is_stored: bool = False
 
 
 class Drafting:
@@ -53,20 +57,62 @@ class Drafting:
         """Keep the features of provisional columns until they are settled."""
         self._held[resident.sequence] = _HeldColumns(features)
 
+    def hold_stored(
+        self, resident: ResidentSequence, features: Tensor, drafts: tuple[int, ...]
+    ) -> None:
+        """Keep provisional columns that lie in the row's store, and drafts that follow them all."""
+        self._held[resident.sequence] = _HeldColumns(features, drafts, is_stored=True)
+
     def settle(self, resident: ResidentSequence, accepted: int) -> None:
         """Add the accepted columns to their sequence; with all of them the drafts made ahead."""
         held = self._held.pop(resident.sequence, None)
         if held is None or not accepted:
             return
-        draft, columns = resident.draft, len(held.features)
-        draft.extend(held.features[:accepted].clone())
-        if held.drafts and accepted == columns:
-            draft.absorb_to(resident.frontier - self.drafter.lookahead)
-            draft.drafts = held.drafts
+        draft, lookahead = resident.draft, self.drafter.lookahead
+        is_whole = accepted == len(held.features)
+        drafts = held.drafts if is_whole else ()
+        features = held.features[:accepted]
+        if held.is_stored and self.drafter.drafts_ahead and (drafts or draft.features is None):
+            # The round read every column; the last ones stay at hand to go on from.
+            draft.restart(resident.frontier - lookahead, features[accepted - lookahead :], drafts)
+            return
+        draft.extend(features if held.is_stored else features.clone(), is_stored=held.is_stored)
+        if drafts:
+            draft.absorb_to(resident.frontier - lookahead)
+            draft.drafts = drafts
 
     def drop(self) -> None:
         """Forget every provisional column."""
         self._held.clear()
+
+    def read_ahead(self, residents: Sequence[ResidentSequence]) -> None:
+        """Read the columns of rows that their next round would not find in the store."""
+        waiting = [
+            resident
+            for resident in residents
+            if resident.draft.features is not None and not resident.draft.is_stored
+        ]
+        rows = [
+            self._context(resident, self._unread(resident), resident.ledger) for resident in waiting
+        ]
+        if rows:
+            self.drafter.absorb(rows, self._pool)
+        for resident in waiting:
+            resident.draft.absorb_to(resident.frontier)
+
+    def supply(self, residents: Sequence[ResidentSequence], extents: Sequence[int]) -> None:
+        """Make the drafts that rows can use and no round made ahead."""
+        missing = [
+            (resident, extent)
+            for resident, extent in zip(residents, extents, strict=True)
+            if extent and not resident.draft.drafts
+        ]
+        if not missing:
+            return
+        rows, wanted = [row for row, _ in missing], [extent for _, extent in missing]
+        proposed = self.propose(rows, wanted).tokens.tolist()
+        for resident, extent, tokens in zip(rows, wanted, proposed, strict=True):
+            resident.draft.drafts = tuple(tokens[:extent])
 
     def propose(self, residents: Sequence[ResidentSequence], extents: Sequence[int]) -> Proposal:
         """Bring the drafter up to the frontiers and propose for every row."""

@@ -57,24 +57,38 @@ class MaskBuffer:
         """Return the bytes of the copy on the device; 0 where the host's buffer serves."""
         return self._device.nbytes if self._is_copied else 0
 
-    def fill(self, provider: MaskProvider | None, drafts: Sequence[Sequence[int]]) -> RoundMasks:
+    def words(self, rows: int, positions: int) -> Tensor:
+        """Return the words that a round of this shape reads, int32[B, P, W], at their address."""
+        return self._part(self._device, rows, positions)
+
+    def constrained(self, provider: MaskProvider | None, rows: int) -> list[int]:
+        """Return the rows that have a mask."""
+        if provider is None:
+            return []
+        return [row for row in range(rows) if provider.is_constrained(row)]
+
+    def fill(
+        self,
+        provider: MaskProvider | None,
+        drafts: Sequence[Sequence[int]],
+        positions: int | None = None,
+    ) -> RoundMasks:
         """Ask the provider once for the masks of all rows.
 
-        Effects: a batch without constrained rows never calls ``provider.fill``.
+        Effects: a batch without constrained rows never calls ``provider.fill``. Rows have
+                 ``positions`` places, or as many as the longest proposal needs; a copy to the
+                 device is launched in one piece and not waited for.
         Raises:  InvalidMask — the answer contradicts what the provider said of its rows.
         """
         rows = len(drafts)
-        unconstrained = RoundMasks((None,) * rows, None)
-        if provider is None:
-            return unconstrained
-        constrained = [row for row in range(rows) if provider.is_constrained(row)]
-        if not constrained:
-            return unconstrained
-        positions = 1 + max(map(len, drafts))
+        constrained = self.constrained(provider, rows)
+        if provider is None or not constrained:
+            return RoundMasks((None,) * rows, None)
+        positions = positions or 1 + max(map(len, drafts))
         words = self._part(self._host, rows, positions)
         lookaheads = tuple(provider.fill(drafts, memoryview(cast("Buffer", words.numpy()))))
         _check(lookaheads, drafts, constrained)
-        found = self._part(self._device, rows, positions)
+        found = self.words(rows, positions)
         if self._is_copied:
             found.copy_(words, non_blocking=True)
             for row in constrained:

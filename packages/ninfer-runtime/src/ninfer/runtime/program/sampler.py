@@ -34,6 +34,11 @@ class Sampler:
         self._counts = torch.zeros((rows, token_domain), dtype=torch.int32, device=device)
         self._batch = SamplingBatch.empty(rows, device)
 
+    @property
+    def counts(self) -> Tensor:
+        """Return the penalties' table, int32[rows, V], at its address."""
+        return self._counts
+
     def sample(
         self,
         logits: Tensor,
@@ -52,7 +57,7 @@ class Sampler:
         sampled = masked_sampling(logits[:, : self._token_domain], batch, words, counts)
         tokens = zip(sampled.tokens.tolist(), sampled.status.tolist(), strict=True)
         return [
-            None if _is_dead_end(row, status, 1, masks) else token
+            None if meets_dead_end(row, status, 1, masks) else token
             for row, (token, status) in enumerate(tokens)
         ]
 
@@ -89,7 +94,7 @@ class Sampler:
             strict=True,
         )
         for row, (tokens, count, status) in enumerate(licensed):
-            dead = _is_dead_end(row, status, count + 1, masks)
+            dead = meets_dead_end(row, status, count + 1, masks)
             outcomes.append(None if dead else tokens[: count + 1])
         return outcomes
 
@@ -139,7 +144,7 @@ def _is_penalised(sequence: ResidentSequence) -> bool:
     return chosen.presence_penalty != 0 or chosen.frequency_penalty != 0
 
 
-def _is_dead_end(row: int, status: int, licensed_tokens: int, masks: RoundMasks) -> bool:
+def meets_dead_end(row: int, status: int, licensed_tokens: int, masks: RoundMasks) -> bool:
     """Return whether a row's licensed path met a dead end; any other refusal is an error."""
     if masks.is_dead(row, licensed_tokens):
         return True

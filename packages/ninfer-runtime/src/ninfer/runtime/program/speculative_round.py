@@ -14,6 +14,7 @@ from ninfer.ops import SparseProposal
 from ninfer.runtime.program.decode_forward import DecodeForward
 from ninfer.runtime.program.decode_round import RoundOutcome
 from ninfer.runtime.program.drafting import Drafting
+from ninfer.runtime.program.extents import draft_extent
 from ninfer.runtime.program.mask_buffer import MaskBuffer
 from ninfer.runtime.program.resident_set import ResidentSet
 from ninfer.runtime.program.sampler import Sampler
@@ -89,7 +90,7 @@ class SpeculativeRound:
     ) -> _Drafts:
         """Return the drafts made ahead, and make those that are missing."""
         extents = [
-            self._extent(len(resident.ledger), remaining)
+            draft_extent(self._shape, len(resident.ledger), remaining)
             for resident, remaining in zip(residents, remaining_tokens, strict=True)
         ]
         drafts = [
@@ -123,17 +124,14 @@ class SpeculativeRound:
         for resident, remaining, taken in zip(residents, remaining_tokens, licensed, strict=True):
             if taken is None:
                 continue
-            extent = self._extent(len(resident.ledger) + len(taken), remaining - len(taken))
+            extent = draft_extent(
+                self._shape, len(resident.ledger) + len(taken), remaining - len(taken)
+            )
             if extent:
                 rows.append(resident)
                 tokens.append(taken)
                 extents.append(extent)
         self._drafting.propose_ahead(rows, tokens, extents)
-
-    def _extent(self, ledger_tokens: int, remaining_tokens: int) -> int:
-        """Return how many drafts a row can use: the last licensed token is no draft."""
-        room = min(remaining_tokens, self._shape.context_tokens - ledger_tokens)
-        return max(0, min(self._shape.draft_limit, room - 1))
 
 
 def _pending_row(

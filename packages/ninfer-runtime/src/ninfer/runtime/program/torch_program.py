@@ -37,7 +37,7 @@ from ninfer.runtime.loading import LoadedModel
 from ninfer.runtime.models.decoder import ColumnStates
 from ninfer.runtime.models.drafters import Drafter
 from ninfer.runtime.models.forward_batch import forward_batch
-from ninfer.runtime.program.assembly import assemble
+from ninfer.runtime.program.assembly import RoundForm, assemble
 from ninfer.runtime.program.decisions import check_decisions, disposition_of
 from ninfer.runtime.program.resume import PausedSequence
 from ninfer.runtime.program.sequence import ResidentSequence
@@ -46,8 +46,10 @@ from ninfer.runtime.program.sequence import ResidentSequence
 class TorchProgram:
     """One model, its KV pool, and the sequences in it; a drafter if the options ask for one.
 
+    ``form`` says how rounds run; None takes what is fastest on the model's device.
     Raises: UnsupportedOption — the options ask for a drafter that is not the given one; ValueError
-            — the key-value memory holds no whole context, or is more than the device has.
+            — the key-value memory holds no whole context, or is more than the device has;
+            DeviceFailure — a round cannot be captured.
     """
 
     def __init__(
@@ -55,8 +57,9 @@ class TorchProgram:
         model: LoadedModel,
         options: EngineOptions | None = None,
         drafter: Drafter | None = None,
+        form: RoundForm | None = None,
     ) -> None:
-        parts = assemble(model, EngineOptions() if options is None else options, drafter)
+        parts = assemble(model, EngineOptions() if options is None else options, drafter, form)
         self._decoder = model.decoder
         self._shape = parts.shape
         self._pool = parts.pool

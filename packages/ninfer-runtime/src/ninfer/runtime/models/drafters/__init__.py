@@ -3,8 +3,10 @@
 from ninfer.runtime.models.drafters.drafter import (
     ContextRow,
     Drafter,
+    DraftKeys,
+    PagedProposal,
     Proposal,
     ProposalRow,
 )
 
-__all__ = ["ContextRow", "Drafter", "Proposal", "ProposalRow"]
+__all__ = ["ContextRow", "DraftKeys", "Drafter", "PagedProposal", "Proposal", "ProposalRow"]

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from ninfer.runtime.models.attention import attend
 from ninfer.runtime.models.config import DecoderConfig
-from ninfer.runtime.models.drafters.dynamic_conv import DynamicConv
+from ninfer.runtime.models.drafters.dynamic_conv import BlockOrder, DynamicConv
 from ninfer.runtime.models.forward_batch import ForwardBatch
 from ninfer.runtime.models.linear import LinearStrategy
 from ninfer.runtime.models.norm import prepare_norm
@@ -29,14 +29,11 @@ class LayerConvs(NamedTuple):
 
 
 class BlockBatch(NamedTuple):
-    """The columns of all blocks: each sees its context and its whole block.
-
-    Shapes: is_first bool[N, 1] marks the first column of every block.
-    """
+    """The columns of all blocks: each sees its context and its whole block."""
 
     columns: ForwardBatch
     rotation: tuple[Tensor, Tensor]
-    is_first: Tensor
+    order: BlockOrder
 
 
 class BlockLayer:
@@ -87,8 +84,8 @@ class BlockLayer:
         if convs is None:
             x = x + attention(self._input_norm(x))
             return x + self._mlp(self._mlp_norm(x))
-        x = x + _convolved(convs.attention, self._input_norm(x), batch.is_first, attention)
-        return x + _convolved(convs.mlp, self._mlp_norm(x), batch.is_first, self._mlp)
+        x = x + _convolved(convs.attention, self._input_norm(x), batch.order, attention)
+        return x + _convolved(convs.mlp, self._mlp_norm(x), batch.order, self._mlp)
 
     def _attention(self, normed: Tensor, batch: BlockBatch, keys: Tensor, values: Tensor) -> Tensor:
         c = self._config
@@ -112,7 +109,7 @@ class BlockLayer:
 
 
 def _convolved(
-    conv: DynamicConv, normed: Tensor, is_first: Tensor, sublayer: Callable[[Tensor], Tensor]
+    conv: DynamicConv, normed: Tensor, order: BlockOrder, sublayer: Callable[[Tensor], Tensor]
 ) -> Tensor:
     inward, outward = conv.taps(normed)
-    return outward.apply(sublayer(inward.apply(normed, is_first)), is_first)
+    return outward.apply(sublayer(inward.apply(normed, order)), order)

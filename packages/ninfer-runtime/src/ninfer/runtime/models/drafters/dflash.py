@@ -14,11 +14,19 @@ from ninfer.contract import SpeculativeBackend
 from ninfer.runtime.models.decoder import Decoder
 from ninfer.runtime.models.drafters.block_layer import BlockBatch, BlockLayer, LayerConvs
 from ninfer.runtime.models.drafters.config import DrafterConfig
-from ninfer.runtime.models.drafters.drafter import ContextRow, Proposal, ProposalRow
-from ninfer.runtime.models.drafters.dynamic_conv import DynamicConv
+from ninfer.runtime.models.drafters.drafter import (
+    ContextRow,
+    DraftKeys,
+    PagedProposal,
+    Proposal,
+    ProposalRow,
+)
+from ninfer.runtime.models.drafters.dynamic_conv import BlockOrder, DynamicConv
+from ninfer.runtime.models.drafters.head import DraftHead
 from ninfer.runtime.models.forward_batch import ForwardBatch, RowInput, forward_batch
 from ninfer.runtime.models.kv_pool import KvPool
 from ninfer.runtime.models.norm import prepare_norm
+from ninfer.runtime.models.paged_batch import clamped_places, paged_batch, slots_of
 from ninfer.runtime.models.rope import Rotation
 from ninfer.runtime.models.weights import WeightReader
 
@@ -37,14 +45,14 @@ class DflashDrafter:
     drafts_ahead = False
 
     def __init__(
-        self, config: DrafterConfig, weights: WeightReader, target: Decoder, token_domain: int
+        self, config: DrafterConfig, weights: WeightReader, target: Decoder, head: DraftHead
     ) -> None:
         shape = config.layers
         self.taps = config.target_layers
         self.feature_width = shape.hidden * len(self.taps)
         self._config = config
         self._target = target
-        self._token_domain = token_domain
+        self._head = head
         fc = weights.read("fc.weight", (shape.hidden, self.feature_width))
         self._join = target.strategy.prepare(fc)
         self._context_norm = prepare_norm(
@@ -68,52 +76,84 @@ class DflashDrafter:
         rows = [row for row in rows if len(row.features)]
         if not rows:
             return
-        context = self._context_norm(self._join(torch.cat([row.features for row in rows])))
         positions = torch.cat([torch.arange(row.start, row.end) for row in rows])
-        slots = torch.cat([row.slots.slots(row.start, row.end) for row in rows]).to(pool.device)
-        rotation = self._rotation.at(positions.to(pool.device))
-        for layer, (keys, values) in zip(self._layers, pool.layers, strict=True):
-            layer.absorb(context, rotation, slots, keys, values)
+        slots = torch.cat([row.slots.slots(row.start, row.end) for row in rows])
+        features = torch.cat([row.features for row in rows])
+        self._read(features, positions.to(pool.device), slots.to(pool.device), pool)
 
     @torch.inference_mode()
     def propose(self, rows: Sequence[ProposalRow], pool: KvPool) -> Proposal:
         """Implements: Drafter.propose; the contexts, then one pass over all blocks."""
         self.absorb([row.context for row in rows], pool)
-        hidden = self._blocks(rows, pool)
-        logits = self._target.logits(hidden.flatten(0, 1))[:, : self._token_domain]
-        return self._choose(rows, hidden, logits.view(*hidden.shape[:2], -1))
-
-    def _choose(self, rows: Sequence[ProposalRow], hidden: Tensor, logits: Tensor) -> Proposal:
-        """Return the drafts of all rows.
-
-        Shapes: hidden dtype[B, K', hidden] and logits float32[B, K', V] in the masks' places.
-        """
-        return Proposal(logits.argmax(-1))
-
-    def _blocks(self, rows: Sequence[ProposalRow], pool: KvPool) -> Tensor:
-        """Return the final hidden states in the places of the wanted drafts, [B, K', hidden]."""
-        mask = self._config.mask_token
+        mask, wanted = self._config.mask_token, max(row.drafts for row in rows)
         inputs = [
             RowInput([row.anchor, *[mask] * row.block], row.context.end, row.context.slots)
             for row in rows
         ]
         columns = forward_batch(inputs, pool)
         firsts = [plan.first for plan in columns.rows]
-        batch = BlockBatch(
-            _seeing_everything(columns),
-            self._rotation.at(columns.positions),
-            _marks(firsts, len(columns.token_ids), pool.device),
-        )
-        x = self._target.embed(columns.token_ids)
-        for layer, (keys, values) in zip(self._layers, pool.layers, strict=True):
-            x = layer(x, batch, keys, values)
-        wanted = max(row.drafts for row in rows)
         places = [
             [first + 1 + min(place, row.block - 1) for place in range(wanted)]
             for first, row in zip(firsts, rows, strict=True)
         ]
-        chosen = torch.tensor(places, device=pool.device)
-        return self._norm(x.index_select(0, chosen.flatten())).view(*chosen.shape, -1)
+        blocks = _seeing_everything(columns)
+        order = _order(firsts, len(columns.token_ids), pool.device)
+        keys = DraftKeys.of(rows, pool.device)
+        return self._fill(blocks, order, torch.tensor(places, device=pool.device), keys, pool)
+
+    @torch.inference_mode()
+    def propose_paged(self, rows: PagedProposal, pool: KvPool) -> Proposal:
+        """Implements: Drafter.propose_paged.
+
+        Effects: a row without columns gets a wrong entry for its anchor, which its block then
+                 writes over.
+        """
+        read = clamped_places(rows.features.shape[1], rows.counts - 1)
+        positions = rows.starts.unsqueeze(1) + read
+        features = rows.features.gather(1, read.unsqueeze(-1).expand_as(rows.features))
+        slots = slots_of(rows.pages, positions)
+        self._read(features.flatten(0, 1), positions.flatten(), slots.flatten(), pool)
+        places = clamped_places(rows.limit + 1, rows.blocks)
+        anchors, frontiers = rows.keys.anchors.unsqueeze(1), (rows.starts + rows.counts)[:, None]
+        tokens = torch.where(places == 0, anchors, self._config.mask_token)
+        last = (frontiers + rows.blocks.unsqueeze(1)).expand_as(places)
+        columns = paged_batch(tokens, frontiers + places, rows.pages, last=last)
+        firsts = torch.arange(len(places), device=pool.device).unsqueeze(1) * places.shape[1]
+        previous = firsts + (places - 1).clamp(min=0)
+        order = BlockOrder(previous.flatten(), (places == 0).view(-1, 1))
+        return self._fill(columns, order, firsts + places[:, 1:], rows.keys, pool)
+
+    def _read(self, features: Tensor, positions: Tensor, slots: Tensor, pool: KvPool) -> None:
+        """Write the entries of columns with these features at these slots."""
+        context = self._context_norm(self._join(features))
+        rotation = self._rotation.at(positions)
+        for layer, (keys, values) in zip(self._layers, pool.layers, strict=True):
+            layer.absorb(context, rotation, slots, keys, values)
+
+    def _fill(
+        self,
+        columns: ForwardBatch,
+        order: BlockOrder,
+        places: Tensor,
+        draft_keys: DraftKeys,
+        pool: KvPool,
+    ) -> Proposal:
+        """Return the drafts in the columns ``places`` int64[B, K'] of one pass over all blocks."""
+        batch = BlockBatch(columns, self._rotation.at(columns.positions), order)
+        x = self._target.embed(columns.token_ids)
+        for layer, (keys, values) in zip(self._layers, pool.layers, strict=True):
+            x = layer(x, batch, keys, values)
+        hidden = self._norm(x.index_select(0, places.flatten()))
+        logits = self._head.logits(hidden)
+        shape = (*places.shape, -1)
+        return self._choose(draft_keys, hidden.view(shape), logits.view(shape))
+
+    def _choose(self, keys: DraftKeys, hidden: Tensor, logits: Tensor) -> Proposal:
+        """Return the drafts of all rows.
+
+        Shapes: hidden dtype[B, K', hidden] and the head's logits [B, K', S] in the masks' places.
+        """
+        return Proposal(self._head.tokens(logits.argmax(-1)))
 
     def _layer(self, index: int, weights: WeightReader) -> BlockLayer:
         prefix, config = f"layers.{index}.", self._config
@@ -136,7 +176,8 @@ def _seeing_everything(columns: ForwardBatch) -> ForwardBatch:
     return columns._replace(rows=tuple(plan._replace(mask=None) for plan in columns.rows))
 
 
-def _marks(firsts: Sequence[int], columns: int, device: torch.device) -> Tensor:
-    marks = torch.zeros((columns, 1), dtype=torch.bool)
-    marks[list(firsts)] = True
-    return marks.to(device)
+def _order(firsts: Sequence[int], columns: int, device: torch.device) -> BlockOrder:
+    is_first = torch.zeros((columns, 1), dtype=torch.bool)
+    is_first[list(firsts)] = True
+    previous = torch.arange(-1, columns - 1).clamp(min=0)
+    return BlockOrder(previous.to(device), is_first.to(device))

@@ -5,7 +5,6 @@ Source: specification 8.2 and 9.3; reference contract, section 3.4.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -16,7 +15,8 @@ from ninfer.ops import PROPOSAL_CANDIDATES, SparseProposal, uniforms
 from ninfer.runtime.models.decoder import Decoder
 from ninfer.runtime.models.drafters.config import DrafterConfig
 from ninfer.runtime.models.drafters.dflash import DflashDrafter
-from ninfer.runtime.models.drafters.drafter import Proposal, ProposalRow
+from ninfer.runtime.models.drafters.drafter import DraftKeys, Proposal
+from ninfer.runtime.models.drafters.head import DraftHead
 from ninfer.runtime.models.weights import WeightReader
 
 
@@ -32,19 +32,20 @@ class Dflash2Drafter(DflashDrafter):
     backend = SpeculativeBackend.DFLASH2
 
     def __init__(
-        self, config: DrafterConfig, weights: WeightReader, target: Decoder, token_domain: int
+        self, config: DrafterConfig, weights: WeightReader, target: Decoder, head: DraftHead
     ) -> None:
-        super().__init__(config, weights, target, token_domain)
+        super().__init__(config, weights, target, head)
         rank, vocab, hidden = config.selector_rank, target.config.vocab_rows, target.config.hidden
         self._predecessor = weights.read("selector.predecessor.weight", (vocab, rank))
         self._successor = weights.read("selector.successor.weight", (vocab, rank))
         modulation = weights.read("selector.hidden.weight", (rank, hidden))
         self._modulation = target.strategy.prepare(modulation)
 
-    def _choose(self, rows: Sequence[ProposalRow], hidden: Tensor, logits: Tensor) -> Proposal:
-        unary, ids = _candidates(logits)
+    def _choose(self, keys: DraftKeys, hidden: Tensor, logits: Tensor) -> Proposal:
+        unary, places = _candidates(logits.float())
+        ids = self._head.tokens(places)
         modulation = self._modulation(hidden.flatten(0, 1)).view(*hidden.shape[:2], -1)
-        walk = _Walk.start(rows, logits.device)
+        walk = _Walk(*keys)
         drafts, laws = [], []
         for place in range(ids.shape[1]):
             left = (self._predecessor[walk.chosen] * modulation[:, place]).float()
@@ -63,16 +64,6 @@ class _Walk(NamedTuple):
     positions: Tensor
     seeds: Tensor
     temperatures: Tensor
-
-    @classmethod
-    def start(cls, rows: Sequence[ProposalRow], device: torch.device) -> _Walk:
-        seeds = [row.sampling.seed for row in rows]
-        return cls(
-            torch.tensor([row.anchor for row in rows], device=device),
-            torch.tensor([row.context.end for row in rows], device=device),
-            torch.tensor([s - (1 << 64) if s >> 63 else s for s in seeds], device=device),
-            torch.tensor([row.sampling.temperature for row in rows], device=device),
-        )
 
     def step(self, energies: Tensor, ids: Tensor) -> tuple[_Walk, Tensor]:
         """Return the walk after choosing among candidates, and what it was drawn from.
@@ -94,7 +85,7 @@ class _Walk(NamedTuple):
 
 
 def _candidates(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the best logits and their ids [B, K', Q], ties in the order of the ids."""
+    """Return the best logits and their places [B, K', Q], ties in the order of the places."""
     limit = min(PROPOSAL_CANDIDATES, logits.shape[-1])
     values, ids = logits.topk(limit, dim=-1)
     ids, by_id = ids.sort(dim=-1)

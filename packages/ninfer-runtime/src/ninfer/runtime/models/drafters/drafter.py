@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+import torch
 from torch import Tensor
 
 from ninfer.contract import SamplingParameters, SpeculativeBackend
@@ -47,6 +48,49 @@ class ProposalRow(NamedTuple):
     drafts: int
     block: int
     sampling: SamplingParameters
+
+
+class DraftKeys(NamedTuple):
+    """What drafts of B rows start from and are drawn with.
+
+    Shapes: anchors int64[B]; positions int64[B], the logical position of the first draft's draw;
+            seeds int64[B], their bit patterns; temperatures float32[B].
+    """
+
+    anchors: Tensor
+    positions: Tensor
+    seeds: Tensor
+    temperatures: Tensor
+
+    @classmethod
+    def of(cls, rows: Sequence[ProposalRow], device: torch.device) -> DraftKeys:
+        """Return the keys of rows."""
+        seeds = [row.sampling.seed for row in rows]
+        return cls(
+            torch.tensor([row.anchor for row in rows], device=device),
+            torch.tensor([row.context.end for row in rows], device=device),
+            torch.tensor([s - (1 << 64) if s >> 63 else s for s in seeds], device=device),
+            torch.tensor([row.sampling.temperature for row in rows], device=device),
+        )
+
+
+class PagedProposal(NamedTuple):
+    """Proposal rows of one shape, in tensors: what ``ProposalRow`` says, B times.
+
+    Shapes: features dtype[B, C, width], of which the first ``counts`` int64[B] are columns from
+            ``starts`` int64[B] on; following int64[B, C], the token after each of them; drafts and
+            blocks int64[B]; pages int64[B, L]. ``limit`` drafts are made for every row.
+    """
+
+    keys: DraftKeys
+    features: Tensor
+    starts: Tensor
+    counts: Tensor
+    following: Tensor
+    drafts: Tensor
+    blocks: Tensor
+    pages: Tensor
+    limit: int
 
 
 class Proposal(NamedTuple):
@@ -105,5 +149,12 @@ class Drafter(Protocol):
         """Write the entries of the rows' contexts and propose.
 
         Effects: entries from the frontier on may be written, up to ``block`` after the anchor's.
+        """
+        ...
+
+    def propose_paged(self, rows: PagedProposal, pool: KvPool) -> Proposal:
+        """Propose as ``propose`` does, for rows of one shape and without waiting for the device.
+
+        Effects: as of ``propose``; a row without columns may write its anchor's entry early.
         """
         ...

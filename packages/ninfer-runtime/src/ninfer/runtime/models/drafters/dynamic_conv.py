@@ -16,18 +16,25 @@ from ninfer.runtime.models.weights import WeightReader
 _SIDES, _TAPS = 2, 2
 
 
+class BlockOrder(NamedTuple):
+    """Which column stands before each one; a block's first column has none, and any is named.
+
+    Shapes: previous int64[N]; is_first bool[N, 1].
+    """
+
+    previous: Tensor
+    is_first: Tensor
+
+
 class ConvTaps(NamedTuple):
     """What each channel takes of its own column and of the one before, [N, hidden] each."""
 
     own: Tensor
     before: Tensor
 
-    def apply(self, x: Tensor, is_first: Tensor) -> Tensor:
-        """Return ``own · x[i] + before · x[i − 1]``; a block's first column has none before it.
-
-        Shapes: x [N, hidden]; is_first bool[N, 1].
-        """
-        previous = x.roll(1, 0).masked_fill(is_first, 0.0)
+    def apply(self, x: Tensor, order: BlockOrder) -> Tensor:
+        """Return ``own · x[i] + before · x[i − 1]`` for columns x [N, hidden]."""
+        previous = x.index_select(0, order.previous).masked_fill(order.is_first, 0.0)
         return torch.addcmul(self.own * x, self.before, previous)
 
 

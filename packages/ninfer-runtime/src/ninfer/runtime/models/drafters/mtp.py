@@ -5,7 +5,7 @@ Source: specification 8.4; reference contract, section 3.2; the names are Qwen's
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 import torch
@@ -15,11 +15,17 @@ from ninfer.contract import SpeculativeBackend
 from ninfer.runtime.models.attention_block import AttentionBlock
 from ninfer.runtime.models.config import DecoderConfig
 from ninfer.runtime.models.decoder import Decoder
-from ninfer.runtime.models.drafters.drafter import ContextRow, Proposal, ProposalRow
+from ninfer.runtime.models.drafters.drafter import (
+    ContextRow,
+    PagedProposal,
+    Proposal,
+    ProposalRow,
+)
 from ninfer.runtime.models.drafters.head import DraftHead
-from ninfer.runtime.models.forward_batch import RowInput, forward_batch
+from ninfer.runtime.models.forward_batch import ForwardBatch, RowInput, forward_batch
 from ninfer.runtime.models.kv_pool import KvPool
 from ninfer.runtime.models.norm import Norm, prepare_norm
+from ninfer.runtime.models.paged_batch import clamped_places, paged_batch
 from ninfer.runtime.models.rope import Rotation
 from ninfer.runtime.models.weights import WeightReader
 
@@ -76,28 +82,53 @@ class MtpDrafter:
         ends = accumulate(len(context.features) for context in contexts)
         last = torch.tensor([end - 1 for end in ends], device=pool.device)
         hidden = self._align(contexts, pool).index_select(0, last)
-        drafts = [self._head.best(hidden)]
-        for step in range(1, max(row.drafts for row in rows)):
+
+        def columns(step: int) -> ForwardBatch:
             # A row that wants fewer goes on in its last place, where nothing reads it.
             inputs = [
                 RowInput((0,), row.context.end + min(step, row.drafts) - 1, row.context.slots)
                 for row in rows
             ]
-            hidden = self._run(drafts[-1], hidden, inputs, pool)
-            drafts.append(self._head.best(hidden))
-        return Proposal(torch.stack(drafts, dim=1))
+            return forward_batch(inputs, pool)
+
+        return self._chain(hidden, max(row.drafts for row in rows), columns, pool)
+
+    @torch.inference_mode()
+    def propose_paged(self, rows: PagedProposal, pool: KvPool) -> Proposal:
+        """Implements: Drafter.propose_paged; every row has at least one column."""
+        places = clamped_places(rows.features.shape[1], rows.counts - 1)
+        tokens = rows.following.gather(1, places)
+        batch = paged_batch(tokens, rows.starts.unsqueeze(1) + places, rows.pages)
+        features = rows.features.gather(1, places.unsqueeze(-1).expand_as(rows.features))
+        aligned = self._run(tokens.flatten(), features.flatten(0, 1), batch, pool)
+        ends = torch.arange(len(rows.counts), device=pool.device) * places.shape[1] + rows.counts
+        hidden = aligned.index_select(0, ends - 1)
+        first = rows.starts + rows.counts - 1
+
+        def columns(step: int) -> ForwardBatch:
+            positions = (first + rows.drafts.clamp(min=1, max=step)).unsqueeze(1)
+            return paged_batch(positions, positions, rows.pages)
+
+        return self._chain(hidden, rows.limit, columns, pool)
+
+    def _chain(
+        self, hidden: Tensor, drafts: int, columns: Callable[[int], ForwardBatch], pool: KvPool
+    ) -> Proposal:
+        """Draft from one hidden state a row; ``columns`` says where each further step writes."""
+        found = [self._head.best(hidden)]
+        for step in range(1, drafts):
+            hidden = self._run(found[-1], hidden, columns(step), pool)
+            found.append(self._head.best(hidden))
+        return Proposal(torch.stack(found, dim=1))
 
     def _align(self, rows: Sequence[ContextRow], pool: KvPool) -> Tensor:
         """Write the entries of columns and return their hidden states, row after row."""
         tokens = torch.tensor([token for row in rows for token in row.next_tokens])
         features = torch.cat([row.features for row in rows])
         inputs = [RowInput(row.next_tokens, row.start, row.slots) for row in rows]
-        return self._run(tokens.to(pool.device), features, inputs, pool)
+        return self._run(tokens.to(pool.device), features, forward_batch(inputs, pool), pool)
 
-    def _run(
-        self, tokens: Tensor, hidden: Tensor, rows: Sequence[RowInput], pool: KvPool
-    ) -> Tensor:
-        batch = forward_batch(rows, pool)
+    def _run(self, tokens: Tensor, hidden: Tensor, batch: ForwardBatch, pool: KvPool) -> Tensor:
         embedded = self._token_norm(self._target.embed(tokens))
         x = self._join(torch.cat((embedded, self._hidden_norm(hidden)), dim=-1))
         rotation = self._rotation.at(batch.positions)
