@@ -47,6 +47,14 @@ def refusal(folder: Path) -> str:
         ({"num_hidden_layers": True}, "config.json: num_hidden_layers: is bool, not int"),
         ({"hidden_act": "gelu"}, "config.json: hidden_act: 'gelu' is not served"),
         ({"use_sliding_window": True}, "config.json: use_sliding_window: True is not served"),
+        (
+            {"sliding_window": 128, "max_position_embeddings": 512},
+            "config.json: sliding_window: 128 of 512 tokens is not served",
+        ),
+        (
+            {"layer_types": ["full_attention", "sliding_attention"]},
+            "config.json: layer_types: 'sliding_attention' is not served",
+        ),
         ({"num_key_value_heads": 3}, "config.json: num_key_value_heads: 3 does not divide 4"),
         (
             {"rope_scaling": {"rope_type": "yarn"}},

@@ -197,6 +197,7 @@ def test_candidates_and_their_law_are_what_the_drafts_were_drawn_from(
         ({"target_layers": "all"}, "target_layers: is not a list"),
         ({"mask_token": 320}, "mask_token: 320 is not a row"),
         ({"conv_group": 7}, "conv_group: 7 does not divide 64"),
+        ({"sliding_window": 128}, "sliding_window: is not served"),
         ({"selector_rank": 0}, "selector_rank: 0 is not positive"),
         ({"selector_top_k": 8}, "selector_top_k: 8 is not served"),
         ({"selector_rank": 9}, "selector.predecessor.weight: shape"),

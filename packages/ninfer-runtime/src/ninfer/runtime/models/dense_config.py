@@ -12,7 +12,7 @@ def dense_config(fields: ConfigFields, family: str, rotary_part: float = 1.0) ->
     Raises: ModelError — a field is missing, has another type, or asks for what is not served.
     """
     fields.allow("hidden_act", ("silu",))
-    fields.allow("use_sliding_window", (False,))
+    _require_whole_context(fields)
     hidden, heads = fields.require("hidden_size", int), fields.require("num_attention_heads", int)
     kv_heads = fields.get("num_key_value_heads", int, heads)
     if heads <= 0 or kv_heads <= 0 or heads % kv_heads:
@@ -37,6 +37,19 @@ def dense_config(fields: ConfigFields, family: str, rotary_part: float = 1.0) ->
         qk_norm=family == "qwen3",
         tied_embeddings=fields.get("tie_word_embeddings", bool, False),
     )
+
+
+def _require_whole_context(fields: ConfigFields) -> None:
+    """Refuse layers that see a window only, unless the window holds every context there is."""
+    fields.allow("use_sliding_window", (False,))
+    if fields.has("sliding_window") and not fields.has("use_sliding_window"):
+        window = fields.require("sliding_window", int)
+        context = fields.require("max_position_embeddings", int)
+        if window < context:
+            fact = f"{window} of {context} tokens is not served: layers see the whole context"
+            raise fields.fail("sliding_window", fact)
+    if fields.has("layer_types") and "sliding_attention" in fields.texts("layer_types"):
+        raise fields.fail("layer_types", "'sliding_attention' is not served")
 
 
 def _rope(fields: ConfigFields, rotary_dim: int) -> RopeConfig:

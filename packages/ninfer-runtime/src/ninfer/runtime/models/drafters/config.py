@@ -67,6 +67,8 @@ def _layers(
         raise fields.fail("kv_heads", f"{kv_heads} does not divide {heads} heads")
     head_dim = _positive(fields, "head_dim")
     is_mtp = backend is SpeculativeBackend.MTP
+    if fields.has("sliding_window"):
+        raise fields.fail("sliding_window", "is not served: layers see the whole context")
     if not is_mtp:
         fields.allow("norm_offset", (0,))
         fields.allow("gated_attention", (False,))
