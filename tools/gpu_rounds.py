@@ -102,9 +102,7 @@ def measured(
 
 def print_table(lines: list[dict[str, object]]) -> None:
     """Print the lines of docs/performance.md: free beside constrained."""
-    print(
-        "| backend | form | drafts | tokens a row | masks | fill | exposed | free | schemas | ratio |"
-    )
+    print("| backend | form | drafts | tokens | masks | fill | exposed | free | schemas | ratio |")
     print("|---|---|---|---:|---:|---:|---:|---:|---:|---:|")
     for free, bound in zip(lines[::2], lines[1::2], strict=True):
         took, other = float(str(bound["round"])), float(str(free["round"]))
