@@ -98,7 +98,7 @@ class EngineOptions:
     """Fixed choices of one engine.
 
     Units: rows, requests, tokens, milliseconds, bytes. ``kv_tokens`` None: every row's whole
-    context.
+    context; ``compute_threads`` None: as many threads of the CPU as the tensor library chooses.
     Raises: ValueError — a number is out of range.
     """
 
@@ -113,6 +113,7 @@ class EngineOptions:
     speculative: SpeculativeBackend = SpeculativeBackend.NONE
     draft_tokens: int = 0
     mask_threads: int = 1
+    compute_threads: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_concurrency <= 8:
@@ -124,6 +125,8 @@ class EngineOptions:
         for name in ("max_context", "prefill_chunk", "pending_timeout_ms", "mask_threads"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: {getattr(self, name)} is less than 1")
+        if self.compute_threads is not None and self.compute_threads < 1:
+            raise ValueError(f"compute_threads: {self.compute_threads} is less than 1")
         for name in ("grammar_cache_bytes", "host_snapshot_bytes"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name}: {getattr(self, name)} is negative")

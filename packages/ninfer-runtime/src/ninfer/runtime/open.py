@@ -38,7 +38,8 @@ def open_engine(
     A drafter is loaded when ``options.speculative`` asks for one: from ``drafter_path``, else the
     model's own or the one shipped for the embedded model. ``warm_up`` fills the masks that most
     answers share beside the first requests; ``Engine.warm_up_report`` says which.
-    Effects: the interpreter's thread switch interval becomes at most SWITCH_SECONDS.
+    Effects: the interpreter's thread switch interval becomes at most SWITCH_SECONDS;
+             ``options.compute_threads`` is set for the whole process.
     Raises:  ModelError — the files cannot be found, read or served, or there is no such drafter;
              UnsupportedOption — the options do not fit the model; ValueError — the key-value memory
              holds no whole context, or is more than the device has.
@@ -53,6 +54,8 @@ def open_engine(
 
     sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))
     chosen = options or EngineOptions()
+    if chosen.compute_threads is not None:
+        torch.set_num_threads(chosen.compute_threads)
     target = device or ("cuda" if torch.cuda.is_available() else "cpu")
     path = None if model_path is None else Path(model_path)
     model = load_model(path, device=target, progress=progress)
