@@ -1,28 +1,47 @@
-"""What the training tool rests on: text drawn by the target's law, chains as serving runs them."""
+"""What the training tool rests on: text by the target's law, drafters as serving runs them."""
 
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors import safe_open
 
+from ninfer.contract import SpeculativeBackend
+from ninfer.runtime.loading import load_drafter
+from ninfer.runtime.models.drafters import ContextRow, ProposalRow
+from ninfer.runtime.models.forward_batch import RowInput, forward_batch
+from ninfer.runtime.models.kv_pool import SlotMap
+from support.program_runs import GREEDY, tiny_model
 from support.statistics import assert_follows
 from support.tiny_models import write_checkpoint
 
 TOOLS = Path(__file__).parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 
-from drafters.mtp import CHECKPOINT_NAMES, MtpDrafter  # noqa: E402
+from drafters.block import BlockDrafter, BlockPlan  # noqa: E402
+from drafters.block_objective import BlockObjective  # noqa: E402
+from drafters.compact_json import FREE, json_tables  # noqa: E402
+from drafters.corpus import Batch, Batches, Dialogues  # noqa: E402
+from drafters.evaluation import walk  # noqa: E402
+from drafters.folder import restore, save_folder  # noqa: E402
+from drafters.lesson import Lesson  # noqa: E402
+from drafters.mtp import MtpDrafter  # noqa: E402
+from drafters.mtp_objective import MtpObjective  # noqa: E402
+from drafters.prompts import json_task  # noqa: E402
+from drafters.shortlist import Shortlist  # noqa: E402
 from drafters.target import Target  # noqa: E402
-from drafters.writing import Writer  # noqa: E402
+from drafters.writing import Task, Turns, Writer, Written  # noqa: E402
 
 PROMPT = [40, 41, 42, 43]
+NO_END = Turns(ends=(), user_end=-1, opening=())
 
 
 @pytest.fixture(scope="module")
@@ -36,26 +55,135 @@ def target(folder: Path) -> Target:
     return Target(folder, torch.device("cpu"), torch.float32)
 
 
+def written(writer: Writer, tasks: Sequence[Task]) -> list[Written]:
+    waiting = iter(tasks)
+    return list(writer.write(lambda: next(waiting, None)))
+
+
+def greedy_answer(target: Target, prompt: Sequence[int], columns: int) -> list[int]:
+    tokens = list(prompt)
+    while len(tokens) < columns:
+        tokens.append(int((target.hidden(torch.tensor([tokens]))[0, -1] @ target.head.T).argmax()))
+    return tokens
+
+
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
 def test_written_tokens_follow_the_law_of_the_target(target: Target, temperature: float) -> None:
     torch.manual_seed(3)
-    rows = 4000
-    writer = Writer(target, rows, len(PROMPT) + 1)
-    written = writer.write([PROMPT] * rows, [temperature] * rows, ends=())
+    writer = Writer(target, 500, len(PROMPT) + 1, NO_END)
+    texts = written(writer, [Task(PROMPT, len(PROMPT), temperature)] * 4000)
     logits = target.hidden(torch.tensor([PROMPT]))[0, -1] @ target.head.T
     law = (logits / temperature).softmax(-1).tolist()
-    assert_follows(Counter(row[-1] for row in written), dict(enumerate(law)))
+    assert_follows(Counter(int(text.tokens[-1]) for text in texts), dict(enumerate(law)))
 
 
-def test_greedy_writing_takes_the_largest_logit_and_stops_after_an_end(target: Target) -> None:
-    writer = Writer(target, 2, 12)
-    (row, shorter) = writer.write([PROMPT, PROMPT[:2]], [0.0, 0.0], ends=())
-    for length in range(len(PROMPT), 12):
-        logits = target.hidden(torch.tensor([row[:length]]))[0, -1] @ target.head.T
-        assert row[length] == int(logits.argmax())
-    assert shorter[:2] == PROMPT[:2]
-    (ended, _) = writer.write([PROMPT, PROMPT], [0.0, 0.0], ends=(row[5],))
-    assert ended == row[: row.index(row[5], len(PROMPT)) + 1]
+def test_rows_go_at_their_own_pace_and_share_what_they_begin_with(target: Target) -> None:
+    writer = Writer(target, 2, 24, NO_END, prefix=PROMPT[:3])
+    prompts = [[*PROMPT, *range(50, 50 + n)] for n in (1, 9, 3, 14, 2)] + [[1, 2], PROMPT]
+    texts = written(writer, [Task(prompt, len(prompt), 0.0) for prompt in prompts])
+    assert sorted(t.task.tokens for t in texts) == sorted(prompts)
+    for text in texts:
+        assert text.tokens.tolist() == greedy_answer(target, text.task.tokens, 24)
+        assert not text.has_ended
+    end = greedy_answer(target, PROMPT, 8)[7]
+    (ended,) = written(
+        Writer(target, 3, 24, Turns([end], -1, ())), [Task(PROMPT, len(PROMPT), 0.0)]
+    )
+    assert ended.has_ended
+    whole = greedy_answer(target, PROMPT, 24)
+    assert ended.tokens.tolist() == whole[: whole.index(end, len(PROMPT)) + 1]
+
+
+def test_a_turn_that_the_target_makes_up_is_answered(target: Target) -> None:
+    torch.manual_seed(0)
+    end, opening = 7, [90, 91, 92]
+    turns = Turns([258], end, opening, user_tokens=200)
+    texts = written(Writer(target, 8, 260, turns), [Task(PROMPT, 0, 0.0)] * 24)
+    answered = [text for text in texts if text.answer]
+    assert answered
+    for text in answered:
+        tokens = text.tokens.tolist()
+        place = tokens.index(end, len(PROMPT))
+        assert text.answer == place + 1 + len(opening)
+        assert tokens[place + 1 : text.answer] == opening
+        assert tokens == greedy_answer(target, tokens[: text.answer], len(tokens))
+    assert all(end not in text.tokens[len(PROMPT) :] for text in texts if not text.answer)
+
+
+def test_json_rows_nest_close_and_end(target: Target) -> None:
+    torch.manual_seed(1)
+    vocabulary = [bytes([byte]) for byte in range(256)] + [None] * 64
+    tables = json_tables(vocabulary, [257], target.device)
+    writer = Writer(target, 16, 200, Turns([257], -1, ()), tables)
+    task = Task([*PROMPT, *b'{"'], len(PROMPT), 0.9, True)
+    texts = written(writer, [task] * 64 + [Task(PROMPT, len(PROMPT), 0.9)] * 8)
+    held = [text for text in texts if text.task.is_json]
+    assert len(held) == 64
+    assert sum(text.has_ended for text in held) > 8
+    for text in held:
+        kept = text.tokens[text.answer : -1 if text.has_ended else None].tolist()
+        inside, depth = False, 0
+        for place, byte in enumerate(kept):
+            assert byte < 256
+            assert byte >= 0x20 if inside else byte > 0x20
+            inside ^= byte == ord('"')
+            if not inside:
+                depth += (byte in b"{[") - (byte in b"}]")
+            assert depth > 0 or (text.has_ended and place == len(kept) - 1)
+    assert any(int(token) >= 258 for t in texts if not t.task.is_json for token in t.tokens)
+
+
+def test_json_tables_know_words_nesting_and_strings() -> None:
+    words = [b"true", b'","', b" ", b"}}", b'":{"', b"x", b'"}', None, b"\\"]
+    tables = json_tables(words, [7], torch.device("cpu"))
+    once, deeper, text = 0, 1, 3
+
+    def allowed(state: int) -> list[bytes | None]:
+        return [word for word, fits in zip(words, tables.allowed[state], strict=True) if fits]
+
+    assert allowed(once) == [b"true", b'","', b'":{"', b'"}']
+    assert allowed(deeper) == [b"true", b'","', b"}}", b'":{"', b'"}']
+    assert allowed(text) == [b"true", b'","', b" ", b"}}", b'":{"', b"x", b'"}']
+    assert allowed(FREE) == words
+    assert allowed(FREE + 1) == [None]
+
+
+def test_tasks_are_texts_with_the_beginning_of_an_answer() -> None:
+    source = random.Random(0)
+    tasks = {json_task(source, ["A long text."]) for _ in range(400)}
+    assert len(tasks) > 300
+    assert all(user.strip() and begin[0] in "[{" for user, begin in tasks)
+
+
+def test_dialogues_survive_a_file_and_are_cut_by_their_prompts(tmp_path: Path) -> None:
+    source = random.Random(5)
+    texts = [torch.randint(0, 50, (source.randint(6, 30),)) for _ in range(300)]
+    answers = [source.randint(2, len(text) - 2) for text in texts]
+    one = Dialogues.of(texts[:200], answers[:200], [1] * 200)
+    two = Dialogues.of(texts[200:], answers[200:], [2] * 100)
+    for name, part in (("a", one), ("b", two)):
+        part.save(tmp_path / name)
+    read = Dialogues.load([tmp_path / "a", tmp_path / "b"])
+    assert [read.at(i) for i in (0, 250)] == [(texts[i].tolist(), answers[i]) for i in (0, 250)]
+    held = read.held_out(4)
+    assert 30 < int(held.sum()) < 150
+    assert len(read.where(held)) + len(read.where(~held)) == 300
+    ids, covered = read.frequent(10)
+    counts = Counter(t for x, a in zip(texts, answers, strict=True) for t in x[a:].tolist())
+    assert covered == pytest.approx(sum(n for _, n in counts.most_common(10)) / counts.total())
+    assert ids.tolist() == sorted(ids.tolist())
+    found = Counter()
+    for batch in Batches(read, 100, torch.device("cpu")).once(source):
+        assert batch.tokens.numel() <= 100
+        found += Counter(batch.tokens[batch.answered].tolist())
+    assert found == counts
+
+
+def test_an_answer_is_walked_from_anchor_to_anchor() -> None:
+    nothing = [-1, -1]
+    assert walk([*nothing, 0, 2, 9, 9, 1, 0, 0], 7) == [2, 1, 0]
+    assert walk([*nothing, 0, 2, 9, 9, 1, 0, 0], 1) == [1, 1, 0, 0]
+    assert walk(nothing, 3) == []
 
 
 def test_a_later_step_sees_first_steps_before_it_and_its_own_guesses_only(target: Target) -> None:
@@ -78,16 +206,70 @@ def test_a_later_step_sees_first_steps_before_it_and_its_own_guesses_only(target
     assert not torch.allclose(again[1][:, 3], whole[1][:, 3])
 
 
-def test_a_run_writes_a_folder_that_says_how_it_was_made(folder: Path, tmp_path: Path) -> None:
-    command = [
-        sys.executable, str(TOOLS / "train_drafters.py"), "--model", str(folder),
-        "--out", str(tmp_path), "--minutes", "0.01", "--columns", "400",
-        "--writing-rows", "8", "--batch-rows", "2",
-    ]  # fmt: skip
-    subprocess.run(command, check=True, capture_output=True)
-    report = json.loads((tmp_path / "report.json").read_text())
-    assert report["optimizer_steps"] > 0
-    assert 0.0 <= report["held_out_mean_accepted"] <= report["recipe"]["steps"]
-    assert json.loads((tmp_path / "config.json").read_text())["drafter"] == "mtp"
-    with safe_open(str(tmp_path / "model.safetensors"), "pt") as tensors:
-        assert set(CHECKPOINT_NAMES.values()) <= set(tensors.keys())
+def trained(kind: str, target: Target) -> MtpDrafter | BlockDrafter:
+    """Return a drafter whose every tensor has moved away from where it starts."""
+    torch.manual_seed(11)
+    if kind == "mtp":
+        drafter: MtpDrafter | BlockDrafter = MtpDrafter(target.shape)
+    else:
+        extra = (16, 8) if kind == "dflash2" else ()
+        drafter = BlockDrafter(target.shape, BlockPlan(kind, 2, (0, 2), 256, 4, *extra))
+    drafter.start_from(target)
+    with torch.no_grad():
+        for parameter in drafter.parameters():
+            parameter += torch.randn_like(parameter) * 0.15
+    return drafter
+
+
+@pytest.mark.parametrize("kind", ["mtp", "dflash", "dflash2"])
+def test_serving_drafts_what_training_judged(kind: str, target: Target, tmp_path: Path) -> None:
+    model = tiny_model(tmp_path / "served")
+    drafter = trained(kind, target)
+    ids = torch.arange(3, 240)
+    save_folder(tmp_path / "drafter", drafter, target.shape, ids)
+    restore(tmp_path / "drafter", drafter)
+    served = load_drafter(model, SpeculativeBackend(kind), tmp_path / "drafter")
+    length, drafts = 30, 4
+    generator = torch.Generator().manual_seed(2)
+    text = torch.randint(3, 240, (length,), generator=generator).tolist()
+    pool = model.decoder.new_pool(4)
+    batch = forward_batch([RowInput(text, 0, SlotMap(range(4)))], pool)
+    features = model.decoder.states(batch, pool, served.taps).features
+    shortlist = Shortlist(ids, target)
+    matched = 0
+    for anchor in range(8, length - 1):
+        context = ContextRow(0, features[:anchor], text[1 : anchor + 1], SlotMap([0, 1, 2]))
+        row = ProposalRow(context, text[anchor], drafts, drafts, GREEDY)
+        proposed = served.propose([row], served.new_pool(4)).tokens[0].tolist()
+        # What serving proposes is put where the next tokens stand: judged, all of it is accepted.
+        told = torch.tensor([text[: anchor + 1] + proposed])
+        batch = Batch(told, torch.arange(told.shape[1])[None] > anchor)
+        judged = Lesson.of(batch, target, (0, 2))
+        if isinstance(drafter, MtpDrafter):
+            counts = MtpObjective(drafter, target, shortlist, drafts).accepted(judged, drafts)
+        else:
+            counts = BlockObjective(drafter, target, shortlist).accepted(judged, drafts)
+        assert counts[0, anchor] == drafts
+        matched += len(set(proposed))
+    assert matched > length
+
+
+def test_a_run_writes_folders_that_say_how_they_were_made(folder: Path, tmp_path: Path) -> None:
+    def run(*arguments: str) -> None:
+        command = [sys.executable, str(TOOLS / "train_drafters.py"), *arguments]
+        command += ["--model", str(folder), "--minutes", "0.001"]
+        subprocess.run(command, check=True, capture_output=True)
+
+    dialogues = tmp_path / "dialogues.safetensors"
+    run("write", "--out", str(dialogues), "--rows", "16", "--columns", "500", "--least", "1500")
+    assert Dialogues.load([dialogues]).answer_tokens >= 1500
+    sizes = ["--mask-token", "256", "--batch-tokens", "1000", "--shortlist", "200"]
+    kinds = ["mtp", "dflash", "dflash2"]
+    run("train", "--dialogues", str(dialogues), "--out", str(tmp_path), *sizes, "--kind", *kinds)
+    for kind in kinds:
+        report = json.loads((tmp_path / kind / "report.json").read_text())
+        assert report["optimizer_steps"] > 0
+        assert report["held_out"]["prose"]["mean_accepted"].keys() == {"1", "2", "3", "5", "7"}
+        assert json.loads((tmp_path / kind / "config.json").read_text())["drafter"] == kind
+        with safe_open(str(tmp_path / kind / "model.safetensors"), "pt") as tensors:
+            assert len(tensors.get_tensor("shortlist")) == 200

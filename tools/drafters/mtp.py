@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from drafters.target import Shape, Target, join_heads, rotate, rotation, split_heads
+from drafters.target import Shape, Target, attended, join_heads, rotate, rotation, split_heads
 
 
 class MtpDrafter(nn.Module):
@@ -89,14 +89,13 @@ class MtpDrafter(nn.Module):
         )
         kept_keys.append(rotate(k, turns))
         kept_values.append(v)
-        attended = functional.scaled_dot_product_attention(
+        out = attended(
             rotate(q, turns),
             torch.cat(kept_keys, dim=2),
             torch.cat(kept_values, dim=2),
-            attn_mask=chain_mask(columns, step, x.device),
-            enable_gqa=True,
+            chain_mask(columns, step, x.device),
         )
-        x = x + functional.linear(join_heads(attended), w["o_proj"])
+        x = x + functional.linear(join_heads(out), w["o_proj"])
         normed = self._norm(x, "mlp_norm")
         gate = functional.silu(functional.linear(normed, w["gate_proj"]))
         x = x + functional.linear(gate * functional.linear(normed, w["up_proj"]), w["down_proj"])
@@ -106,12 +105,13 @@ class MtpDrafter(nn.Module):
         scale = self.weights[name].to(x.dtype)
         return functional.rms_norm(x, (self.shape.hidden,), scale, self.shape.norm_eps)
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Return the trained tensors under their checkpoint names, bf16 in host memory."""
-        return {
-            theirs: self.weights[ours].detach().to(torch.bfloat16).cpu().contiguous()
-            for ours, theirs in CHECKPOINT_NAMES.items()
-        }
+    def named_tensors(self) -> dict[str, nn.Parameter]:
+        """Return the parameters under their names in a drafter's folder."""
+        return {theirs: self.weights[ours] for ours, theirs in CHECKPOINT_NAMES.items()}
+
+    def config(self) -> dict[str, object]:
+        """Return the kind's own fields of a drafter's ``config.json``."""
+        return {"drafter": "mtp", "norm_offset": 0, "qk_norm": False, "gated_attention": False}
 
 
 CHECKPOINT_NAMES = {

@@ -2,76 +2,144 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+from drafters.subjects import (
+    ANY_VALUE,
+    CITIES,
+    FIELDS,
+    FIRST_NAMES,
+    GOODS,
+    JOBS,
+    LAST_NAMES,
+    LISTS,
+    MONTHS,
+    OPINIONS,
+    PASSAGES,
+    SUBJECTS,
+)
 
 SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
-
-SUBJECTS = (
-    "a cat", "a dog", "a city", "a book", "a film", "a person", "a recipe", "a planet", "a car",
-    "a country", "an order of a shop", "a weather report", "a football match", "a flight",
-    "a hotel", "a song", "a painting", "a river", "a mountain", "a company", "a job offer",
-    "a product", "a bug report", "a meeting", "a calendar entry", "a contact", "an invoice",
-    "a bird", "a tree", "a flower", "a computer", "a phone", "a train journey", "a museum",
-    "a university course", "a student", "a doctor's appointment", "a shopping list", "a poem",
-    "a news article", "a chess opening", "a programming language", "a web page", "a language",
-)  # fmt: skip
-FIELDS = {
-    "name": ('"Luna"', '"Berlin"', '"Alice Johnson"', '"Apollo"'),
-    "title": ('"The Long Road"', '"A Quiet Day"', '"Report"'),
-    "age": ("3", "27", "64"),
-    "price": ("12.5", "199.99", "3.0"),
-    "city": ('"Paris"', '"Tokyo"', '"Nairobi"'),
-    "country": ('"France"', '"Japan"', '"Kenya"'),
-    "color": ('"black"', '"red"', '"blue"'),
-    "year": ("1999", "2014", "1875"),
-    "available": ("true", "false"),
-    "tags": ('["small","quiet"]', '["new","fast","cheap"]', '["history"]'),
-    "description": (
-        '"A friendly animal that likes to sleep in the sun."',
-        '"A large place with many old houses and a river."',
-        '"It was written in three months and sold very well."',
-    ),
-    "rating": ("4.5", "8", "2"),
-    "author": ('"Maria Lopez"', '"John Smith"'),
-    "size": ('"small"', '"large"', '"medium"'),
-    "items": (
-        '[{"name":"apple","count":3},{"name":"bread","count":1}]',
-        '[{"name":"pen","count":10}]',
-    ),
-    "address": ('{"street":"Main Street 5","city":"Boston"}',),
-    "email": ('"alice@example.com"',),
-    "date": ('"2024-05-01"', '"1987-11-23"'),
-}
+SYSTEMS = (
+    "You are a helpful assistant.",
+    "You answer in JSON only.",
+    "You extract facts from text.",
+    "Answer briefly.",
+    "You are a careful data entry clerk.",
+    "You are a friendly teacher who explains things step by step.",
+)
 ASKS = (
     "Describe {subject} as JSON.",
     "Give me {subject} as a JSON object.",
     "Write a JSON object about {subject}.",
     "Return {subject} in JSON.",
+    "Create an example of {subject} as JSON.",
+    "Make up {subject}. Answer with a JSON object.",
+)
+EXTRACTS = (
+    "Extract {fields} from this text as JSON: {text}",
+    "{text}\n\nReturn {fields} as a JSON object.",
+    "Read the text and answer in JSON with the keys {fields}.\n\n{text}",
+    "Text: {text}\nGive {fields} as JSON.",
 )
 
 
-def chat_prefix(user: str | None) -> str:
+def chat_prefix(user: str | None, system: str = SYSTEM) -> str:
     """Return the prompt up to the answer, or up to a user turn that the target makes up."""
-    opened = f"<|im_start|>system\n{SYSTEM}<|im_end|>\n<|im_start|>user\n"
+    opened = f"<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n"
     return opened if user is None else f"{opened}{user}<|im_end|>\n<|im_start|>assistant\n"
 
 
-def json_task(source: random.Random) -> tuple[str, str]:
-    """Return a request for compact JSON and how its answer begins.
+def json_task(source: random.Random, passages: Sequence[str] = ()) -> tuple[str, str]:
+    """Return a request for JSON and how its answer begins.
 
-    The request shows an example in the compact form, so that the free answer is written in it.
+    Some show the form that is wanted, some name the keys, some say nothing of either. ``passages``
+    are texts that the target wrote; some tasks ask for facts of one.
     """
-    subject = source.choice(SUBJECTS)
-    names = source.sample(sorted(FIELDS), source.randint(2, 6))
-    example = ",".join(f'"{name}":{source.choice(FIELDS[name])}' for name in names)
-    ask = source.choice(ASKS).format(subject=subject)
-    shown = source.random() < 0.7
-    user = f"{ask} Use the form {{{example}}}" if shown else ask
-    first = source.choice(names)
-    return user, f'{{"{first}":'
+    kinds: list[Callable[[random.Random], tuple[str, str]]] = [
+        _described, _described, _extracted, _extracted, _listed, _judged, _schema,
+    ]  # fmt: skip
+    if passages and source.random() < 0.25:
+        return _summarised(source, source.choice(passages))
+    return source.choice(kinds)(source)
 
 
-def json_tasks(count: int, source: random.Random) -> Sequence[tuple[str, str]]:
-    """Return many tasks."""
-    return [json_task(source) for _ in range(count)]
+def _described(source: random.Random) -> tuple[str, str]:
+    ask = source.choice(ASKS).format(subject=source.choice(SUBJECTS))
+    names = _field_names(source)
+    shown = source.random()
+    if shown < 0.4:
+        example = ",".join(f'"{name}":{_value(source, name)}' for name in names)
+        ask = f"{ask} Use the form {{{example}}}"
+    elif shown < 0.7:
+        ask = f"{ask} Use the keys {_joined(names)}."
+    return ask, _opening(source, names)
+
+
+def _extracted(source: random.Random) -> tuple[str, str]:
+    first = source.choice(FIRST_NAMES)
+    city, other = source.sample(CITIES, 2)
+    passage, names = source.choice(PASSAGES)
+    text = passage.format(
+        first=first, lower=first.lower(), last=source.choice(LAST_NAMES), city=city, other=other,
+        friend=source.choice(FIRST_NAMES), goods=source.choice(GOODS), more=source.choice(GOODS),
+        age=source.randint(5, 90), count=source.randint(2, 12), price=source.randint(2, 400),
+        job=source.choice(JOBS), month=source.choice(MONTHS), day=source.randint(1, 28),
+        year=source.randint(1950, 2024), hour=source.randint(6, 21),
+        minute=source.choice(("00", "15", "30", "45")), degrees=source.randint(-5, 38),
+        sky=source.choice(("sunny", "cloudy", "windy", "rainy")),
+    )  # fmt: skip
+    ask = source.choice(EXTRACTS).format(fields=_joined(names), text=text)
+    return ask, _opening(source, names)
+
+
+def _listed(source: random.Random) -> tuple[str, str]:
+    what = source.choice(LISTS)
+    count = source.randint(2, 8)
+    if source.random() < 0.4:
+        return f"List {count} {what} as a JSON array of strings.", '["'
+    ask = f"Name {count} {what}. Answer in JSON."
+    return ask, source.choice(('{"', '{"items', f'{{"{what.split()[-1]}'))
+
+
+def _judged(source: random.Random) -> tuple[str, str]:
+    text = source.choice(OPINIONS).format(good=source.choice(GOODS), city=source.choice(CITIES))
+    ask = source.choice((
+        "Is this review positive or negative? Answer as JSON with sentiment and reason. {text}",
+        'Classify the text. Use the form {{"label":"positive","score":0.9}}. Text: {text}',
+        "Review: {text}\nReturn JSON with the keys sentiment, rating and summary.",
+    )).format(text=text)  # fmt: skip
+    return ask, source.choice(('{"', '{"sentiment', '{"label', '{"rating'))
+
+
+def _schema(source: random.Random) -> tuple[str, str]:
+    names = _field_names(source)
+    properties = {name: {"type": FIELDS[name].kind} for name in names}
+    schema = {"type": "object", "properties": properties, "required": names}
+    ask = source.choice(ASKS).format(subject=source.choice(SUBJECTS))
+    return f"{ask} It must match this JSON schema: {json.dumps(schema)}", _opening(source, names)
+
+
+def _summarised(source: random.Random, passage: str) -> tuple[str, str]:
+    names = source.choice((["title", "summary"], ["topic", "keywords"], ["summary", "tags"]))
+    ask = source.choice(EXTRACTS).format(fields=_joined(names), text=passage)
+    return ask, _opening(source, names)
+
+
+def _opening(source: random.Random, names: Sequence[str]) -> str:
+    """Return how the answer begins: its first key without the quote's end, or nothing of it."""
+    return '{"' if source.random() < 0.3 else f'{{"{names[0]}'
+
+
+def _field_names(source: random.Random) -> list[str]:
+    return source.sample(sorted(FIELDS), source.randint(2, 6))
+
+
+def _value(source: random.Random, name: str) -> str:
+    return source.choice(FIELDS[name].values or ANY_VALUE)
+
+
+def _joined(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"

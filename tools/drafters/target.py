@@ -6,6 +6,7 @@ Reads a Llama-shaped Hugging Face folder. Frozen: nothing here has gradients.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,54 +56,71 @@ class Target:
         self.embedding = self.weights["model.embed_tokens.weight"]
         self.head = self.weights.get("lm_head.weight", self.embedding)
         self.device, self.dtype = device, dtype
+        self._qkv = [
+            self._joined(layer, "self_attn", ("q_proj", "k_proj", "v_proj"))
+            for layer in range(self.shape.layers)
+        ]
+        self._gate_up = [
+            self._joined(layer, "mlp", ("gate_proj", "up_proj"))
+            for layer in range(self.shape.layers)
+        ]
 
-    @torch.no_grad()
     def hidden(self, tokens: Tensor) -> Tensor:
         """Return the hidden states of whole sequences."""
+        return self.states(tokens, ())[0]
+
+    @torch.no_grad()
+    def states(self, tokens: Tensor, taps: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+        """Return hidden states, and the streams after the layers ``taps`` side by side.
+
+        Shapes: streams [B, T, len(taps) · hidden]; None without taps.
+        """
         positions = torch.arange(tokens.shape[1], device=self.device)
         turns = rotation(self.shape, positions, self.dtype)
         x = self.embedding[tokens]
+        streams = []
         for layer in range(self.shape.layers):
             q, k, v = self.projections(layer, x, turns)
             attended = functional.scaled_dot_product_attention(
                 q, k, v, is_causal=True, enable_gqa=True
             )
             x = self.after_attention(layer, x, attended)
-        return self.normed(x, "model.norm.weight")
+            if layer in taps:
+                streams.append(x)
+        hidden = self.normed(x, "model.norm.weight")
+        return hidden, torch.cat(streams, dim=-1) if streams else None
 
     def projections(
         self, layer: int, x: Tensor, turns: tuple[Tensor, Tensor]
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return rotated queries and keys, and values, each [B, heads, T, head_dim]."""
-        prefix = f"model.layers.{layer}."
-        normed = self.normed(x, prefix + "input_layernorm.weight")
-        q, k, v = (
-            split_heads(
-                functional.linear(normed, self.weights[f"{prefix}self_attn.{name}_proj.weight"]),
-                self.shape.head_dim,
-            )
-            for name in "qkv"
-        )
-        return rotate(q, turns), rotate(k, turns), v
+        s = self.shape
+        normed = self.normed(x, f"model.layers.{layer}.input_layernorm.weight")
+        joined = split_heads(functional.linear(normed, self._qkv[layer]), s.head_dim)
+        turned = rotate(joined[:, : s.heads + s.kv_heads], turns)
+        return turned[:, : s.heads], turned[:, s.heads :], joined[:, s.heads + s.kv_heads :]
 
     def after_attention(self, layer: int, x: Tensor, attended: Tensor) -> Tensor:
         """Return the residual stream after one layer's attention output and MLP."""
         prefix, w = f"model.layers.{layer}.", self.weights
         x = x + functional.linear(join_heads(attended), w[prefix + "self_attn.o_proj.weight"])
         normed = self.normed(x, prefix + "post_attention_layernorm.weight")
-        gate = functional.linear(normed, w[prefix + "mlp.gate_proj.weight"])
-        up = functional.linear(normed, w[prefix + "mlp.up_proj.weight"])
+        gate, up = functional.linear(normed, self._gate_up[layer]).chunk(2, dim=-1)
         return x + functional.linear(functional.silu(gate) * up, w[prefix + "mlp.down_proj.weight"])
 
     def normed(self, x: Tensor, name: str) -> Tensor:
         """Return a norm's output."""
         return functional.rms_norm(x, (x.shape[-1],), self.weights[name], self.shape.norm_eps)
 
+    def _joined(self, layer: int, part: str, names: Sequence[str]) -> Tensor:
+        prefix = f"model.layers.{layer}.{part}."
+        return torch.cat([self.weights[f"{prefix}{name}.weight"] for name in names])
+
 
 def rotation(shape: Shape, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Return cosines and sines [T, head_dim] of positions [T]."""
+    """Return cosines and sines [..., head_dim] of positions [...]."""
     exponents = torch.arange(0, shape.head_dim, 2, device=positions.device) / shape.head_dim
-    angles = positions[:, None].float() / shape.rope_theta**exponents
+    angles = positions[..., None].float() / shape.rope_theta**exponents
     angles = torch.cat((angles, angles), dim=-1)
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
@@ -121,3 +139,13 @@ def split_heads(x: Tensor, head_dim: int) -> Tensor:
 def join_heads(x: Tensor) -> Tensor:
     """Return [B, H, T, head_dim] as [B, T, H·head_dim]."""
     return x.transpose(1, 2).flatten(2)
+
+
+def attended(q: Tensor, k: Tensor, v: Tensor, seen: Tensor) -> Tensor:
+    """Return what queries attend to under a mask, each key head serving a group of query heads.
+
+    Shapes: q [B, H, Q, head_dim]; k, v [B, H', S, head_dim]; seen bool, broadcast to [B, H, Q, S].
+    """
+    group = q.shape[1] // k.shape[1]
+    k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
+    return functional.scaled_dot_product_attention(q, k, v, attn_mask=seen)

@@ -1,69 +1,175 @@
-"""The target writes its own training text: wide batches, one captured step a token."""
+"""The target writes its own training text: wide batches, one captured step a token.
+
+Every row goes at its own pace: a row that ends is handed out and takes the next task, and what all
+tasks begin with is computed once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from drafters.compact_json import JsonTables
 from drafters.target import Target, rotation
+
+STRIDE = 16
+"""Steps between two looks at which rows have ended."""
+
+
+class Task(NamedTuple):
+    """What one row is given; with ``answer`` 0 it makes up its own user turn first.
+
+    ``is_json`` holds the answer to compact JSON. Temperature 0 is greedy.
+    """
+
+    tokens: list[int]
+    answer: int
+    temperature: float
+    is_json: bool = False
+
+
+class Written(NamedTuple):
+    """A task's tokens up to and with the end; the answer begins at ``answer``, 0 if it never did.
+
+    Shapes: tokens int64[n] in host memory.
+    """
+
+    task: Task
+    tokens: Tensor
+    answer: int
+    has_ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Where turns end and how an answer is opened after a user turn that was made up.
+
+    Units: ``user_tokens``, the longest such prompt, in tokens from the beginning.
+    """
+
+    ends: Sequence[int]
+    user_end: int
+    opening: Sequence[int]
+    user_temperature: float = 1.0
+    user_tokens: int = 128
 
 
 class Writer:
-    """Writes ``rows`` continuations side by side into fixed buffers.
+    """Writes ``rows`` texts side by side into fixed buffers of ``columns`` tokens."""
 
-    Units: ``columns`` tokens a row, prompt included.
-    """
-
-    def __init__(self, target: Target, rows: int, columns: int) -> None:
-        self._target = target
-        self.columns = columns
+    def __init__(
+        self,
+        target: Target,
+        rows: int,
+        columns: int,
+        turns: Turns,
+        tables: JsonTables | None = None,
+        prefix: Sequence[int] = (),
+    ) -> None:
+        self.target, self.columns, self._turns, self._tables = target, columns, turns, tables
+        self._prefix = list(prefix)
         s, device = target.shape, target.device
-        shape = (s.layers, rows, s.kv_heads, columns, s.head_dim)
-        self._keys = torch.zeros(shape, device=device, dtype=target.dtype)
+        kept = (s.layers, rows, s.kv_heads, columns, s.head_dim)
+        self._keys = torch.zeros(kept, device=device, dtype=target.dtype)
         self._values = torch.zeros_like(self._keys)
-        self._turns = rotation(s, torch.arange(columns, device=device), target.dtype)
+        self._rotation = rotation(s, torch.arange(columns, device=device), target.dtype)
+        self._columns = torch.arange(columns, device=device)
+        self._ends = torch.tensor(list(turns.ends), device=device)
+        self._opening = torch.tensor(list(turns.opening), dtype=torch.int64, device=device)
         self._tokens = torch.zeros((rows, columns), dtype=torch.int64, device=device)
-        self._lengths = torch.ones(rows, dtype=torch.int64, device=device)
-        self._column = torch.zeros(1, dtype=torch.int64, device=device)
-        self._temperature = torch.ones(rows, 1, device=device)
+        names = ("place", "given", "answer", "inside", "depth", "is_json", "done", "ended")
+        self._row = {n: torch.zeros(rows, dtype=torch.int64, device=device) for n in names}
+        self._temperature = torch.zeros(rows, device=device)
         self._graph: torch.cuda.CUDAGraph | None = None
+        self._has_prefix = [False] * rows
 
     @torch.no_grad()
     def write(
-        self, prompts: Sequence[Sequence[int]], temperatures: Sequence[float], ends: Sequence[int]
-    ) -> list[list[int]]:
-        """Return every prompt with its continuation, up to and without an end token.
+        self, supply: Callable[[], Task | None], proceed: Callable[[], bool] = lambda: True
+    ) -> Iterator[Written]:
+        """Yield texts as they end, until no task is left or ``proceed`` says no.
 
-        Math: the next token is argmax(logits / T + Gumbel noise); T = 0 is greedy.
+        Math: the next token is argmax(logits + T · Gumbel noise) over what a row may take.
         """
-        self._tokens.zero_()
-        for row, prompt in enumerate(prompts):
-            self._tokens[row, : len(prompt)] = torch.tensor(prompt, device=self._target.device)
-        lengths = [len(prompt) for prompt in prompts]
-        self._lengths[: len(lengths)] = torch.tensor(lengths, device=self._target.device)
-        chosen = torch.tensor(temperatures, device=self._target.device)[:, None]
-        self._temperature[: len(prompts)] = chosen
-        self._column.zero_()
-        for _ in range(self.columns - 1):
+        rows = len(self._tokens)
+        tasks: list[Task | None] = [None] * rows
+        self._row["done"].fill_(1)
+        self._refill(range(rows), tasks, supply)
+        while any(task is not None for task in tasks) and proceed():
             self._advance()
+            done = self._row["done"].cpu()
+            finished = [row for row in done.nonzero().flatten().tolist() if tasks[row] is not None]
+            if finished:
+                yield from self._harvest(finished, tasks)
+                self._refill(finished, tasks, supply)
+
+    def _harvest(self, rows: Sequence[int], tasks: Sequence[Task | None]) -> list[Written]:
+        chosen = torch.tensor(rows, device=self.target.device)
+        tokens = self._tokens[chosen].cpu()
+        lengths, answers, ended = (
+            self._row[name][chosen].tolist() for name in ("place", "answer", "ended")
+        )
         return [
-            _until_end(row[: self.columns].tolist(), length, ends)
-            for row, length in zip(self._tokens[: len(prompts)].cpu(), lengths, strict=True)
+            Written(task, tokens[i, : lengths[i] + 1].clone(), answers[i], bool(ended[i]))
+            for i, task in enumerate(tasks[row] for row in rows)
+            if task is not None
         ]
 
+    def _refill(
+        self,
+        rows: Sequence[int],
+        tasks: list[Task | None],
+        supply: Callable[[], Task | None],
+    ) -> None:
+        filled, given = [], []
+        for row in rows:
+            tasks[row] = task = supply()
+            if task is not None:
+                filled.append(row)
+                given.append(task)
+        if not filled:
+            return
+        device, shared = self.target.device, len(self._prefix)
+        tokens = torch.zeros((len(filled), self.columns), dtype=torch.int64)
+        starts = []
+        for i, (row, task) in enumerate(zip(filled, given, strict=True)):
+            tokens[i, : len(task.tokens)] = torch.tensor(task.tokens)
+            is_shared = 0 < shared < len(task.tokens) and task.tokens[:shared] == self._prefix
+            starts.append(shared if is_shared and self._has_prefix[row] else 0)
+            self._has_prefix[row] = is_shared
+        where = torch.tensor(filled, device=device)
+        self._tokens.index_copy_(0, where, tokens.to(device))
+        values = {
+            "place": starts,
+            "given": [len(task.tokens) for task in given],
+            "answer": [task.answer for task in given],
+            "is_json": [int(task.is_json) for task in given],
+        }
+        for name, row_values in self._row.items():
+            new = torch.tensor(values.get(name, [0] * len(filled)), device=device)
+            row_values.index_copy_(0, where, new)
+        temperatures = torch.tensor([task.temperature for task in given], device=device)
+        self._temperature.index_copy_(0, where, temperatures)
+
     def _advance(self) -> None:
-        if self._target.device.type != "cuda":
-            self._step()
+        if self.target.device.type != "cuda":
+            for _ in range(STRIDE):
+                self._step()
             return
         if self._graph is None:
             self._graph = self._captured()
-        self._graph.replay()
+        for _ in range(STRIDE):
+            self._graph.replay()
 
     def _captured(self) -> torch.cuda.CUDAGraph:
-        saved = self._tokens.clone()
+        """Capture one step; the rows stand afterwards where they stood."""
+        kept = [self._tokens, self._temperature, *self._row.values()]
+        saved = [tensor.clone() for tensor in kept]
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -73,41 +179,83 @@ class Writer:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             self._step()
-        self._tokens.copy_(saved)
-        self._column.zero_()
+        for tensor, value in zip(kept, saved, strict=True):
+            tensor.copy_(value)
         return graph
 
     def _step(self) -> None:
-        target = self._target
-        current = self._tokens.index_select(1, self._column)
-        turns = tuple(t.index_select(0, self._column) for t in self._turns)
-        seen = (torch.arange(self.columns, device=target.device) <= self._column)[None]
-        x = target.embedding[current]
-        for layer in range(target.shape.layers):
-            q, k, v = target.projections(layer, x, turns)  # type: ignore[arg-type]
-            self._keys[layer].index_copy_(2, self._column, k)
-            self._values[layer].index_copy_(2, self._column, v)
-            attended = functional.scaled_dot_product_attention(
-                q, self._keys[layer], self._values[layer], attn_mask=seen, enable_gqa=True
-            )
-            x = target.after_attention(layer, x, attended)
-        hidden = target.normed(x, "model.norm.weight")[:, 0]
-        self._choose(functional.linear(hidden, target.head).float())
+        self._settle(self._drawn(functional.linear(self._hidden(), self.target.head).float()))
 
-    def _choose(self, logits: Tensor) -> None:
-        noise = -torch.empty_like(logits).exponential_().log()
-        drawn = (logits / self._temperature.clamp_min(1e-4) + noise).argmax(-1, keepdim=True)
-        greedy = logits.argmax(-1, keepdim=True)
-        drawn = torch.where(self._temperature > 0, drawn, greedy)
-        following = self._column + 1
-        given = self._tokens.index_select(1, following)
-        is_given = following < self._lengths[:, None]
-        self._tokens.index_copy_(1, following, torch.where(is_given, given, drawn))
-        self._column += 1
+    def _hidden(self) -> Tensor:
+        """Run the token in every row's place; a row that is done repeats its last one."""
+        target, place = self.target, self._row["place"]
+        s, rows = target.shape, len(place)
+        turns = (self._rotation[0][place][:, None, None], self._rotation[1][place][:, None, None])
+        seen = (self._columns <= place[:, None])[:, None, None]
+        group = s.heads // s.kv_heads
+        seen = seen.expand(rows, s.kv_heads, group, self.columns)
+        where = place[:, None, None, None].expand(rows, s.kv_heads, 1, s.head_dim)
+        x = target.embedding[self._tokens.gather(1, place[:, None])]
+        for layer in range(s.layers):
+            q, k, v = target.projections(layer, x, turns)
+            keys, values = self._keys[layer], self._values[layer]
+            keys.scatter_(2, where, k)
+            values.scatter_(2, where, v)
+            # The group's query heads stand as that many queries of one key head.
+            grouped = q.reshape(rows, s.kv_heads, group, s.head_dim)
+            attended = functional.scaled_dot_product_attention(grouped, keys, values, seen)
+            x = target.after_attention(layer, x, attended.reshape(rows, s.heads, 1, s.head_dim))
+        return target.normed(x, "model.norm.weight")[:, 0]
 
+    def _drawn(self, logits: Tensor) -> Tensor:
+        row = self._row
+        user = torch.full_like(self._temperature, self._turns.user_temperature)
+        temperature = torch.where(row["answer"] == 0, user, self._temperature)
+        noise = torch.empty_like(logits).exponential_().clamp_min_(1e-20).log_()
+        scores = logits.sub_(noise.mul_(temperature[:, None]))
+        if self._tables is not None:
+            following = row["place"] + 1
+            is_held = (row["is_json"] > 0) & (row["answer"] > 0) & (following > row["answer"])
+            state = self._tables.states(row["inside"], row["depth"], is_held)
+            scores.masked_fill_(~self._tables.allowed[state], -torch.inf)
+        return scores.argmax(-1)
 
-def _until_end(tokens: list[int], prompt_tokens: int, ends: Sequence[int]) -> list[int]:
-    for place in range(prompt_tokens, len(tokens)):
-        if tokens[place] in ends:
-            return tokens[: place + 1]
-    return tokens
+    def _settle(self, drawn: Tensor) -> None:
+        """Write the next token of every row and move on."""
+        row, last = self._row, self.columns - 1
+        following = (row["place"] + 1).clamp(max=last)
+        moves = row["done"] == 0
+        present = self._tokens.gather(1, following[:, None])[:, 0]
+        token = torch.where(moves & (following >= row["given"]), drawn, present)
+        self._tokens.scatter_(1, following[:, None], token[:, None])
+        self._follow_json(moves & (row["answer"] > 0) & (following >= row["answer"]), token)
+        is_new = moves & (following >= row["given"])
+        made_up = is_new & (row["answer"] == 0)
+        opens = made_up & (token == self._turns.user_end)
+        self._open_answers(opens, following)
+        ended = is_new & ~made_up & (token[:, None] == self._ends).any(1)
+        stuck = made_up & ~opens & (following >= self._turns.user_tokens)
+        row["ended"] |= ended.long()
+        row["done"] |= (ended | stuck | (moves & (following >= last))).long()
+        row["place"].copy_(torch.where(moves, following, row["place"]))
+
+    def _open_answers(self, opens: Tensor, following: Tensor) -> None:
+        """Put an answer's opening behind the user turns that have just ended."""
+        row, length = self._row, len(self._opening)
+        where = following[:, None] + 1 + self._columns[:length]
+        where = where.clamp(max=self.columns - 1)
+        opening = torch.where(opens[:, None], self._opening, self._tokens.gather(1, where))
+        self._tokens.scatter_(1, where, opening)
+        answer = following + 1 + length
+        row["given"].copy_(torch.where(opens, answer, row["given"]))
+        row["answer"].copy_(torch.where(opens, answer, row["answer"]))
+
+    def _follow_json(self, follows: Tensor, token: Tensor) -> None:
+        if self._tables is None:
+            return
+        row = self._row
+        inside, depth = (
+            table[row["inside"], token] for table in (self._tables.inside, self._tables.depth)
+        )
+        row["inside"].copy_(torch.where(follows, inside, row["inside"]))
+        row["depth"].add_(torch.where(follows, depth, torch.zeros_like(depth)))

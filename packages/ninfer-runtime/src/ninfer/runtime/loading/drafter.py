@@ -46,13 +46,13 @@ def load_drafter(
         raise ModelError(f"{file}: drafter: {config.backend.value!r}, not {backend.value!r}")
     reader = WeightReader(_Dequantised(checkpoint), config.layers, target.device, target.dtype)
     domain = model.facts.token_domain
+    head = DraftHead(target, domain, _shortlist(checkpoint, domain))
     match backend:
         case SpeculativeBackend.DFLASH:
-            return DflashDrafter(config, reader, target, domain)
+            return DflashDrafter(config, reader, target, head)
         case SpeculativeBackend.DFLASH2:
-            return Dflash2Drafter(config, reader, target, domain)
+            return Dflash2Drafter(config, reader, target, head)
         case _:
-            head = DraftHead(target, domain, _shortlist(checkpoint, domain))
             return MtpDrafter(config.layers, reader, target, head)
 
 

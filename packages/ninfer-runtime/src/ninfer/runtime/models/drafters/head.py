@@ -12,10 +12,10 @@ _UNIT_ROWS = 64
 
 
 class DraftHead:
-    """Chooses the likeliest token.
+    """Scores the tokens that a drafter may propose.
 
-    A shortlist int64[S] of ascending ids saves most of the product, which every draft pays; it
-    changes what is proposed and nothing else.
+    A shortlist int64[S] of ascending ids saves most of the product; it changes what is proposed
+    and nothing else.
     """
 
     def __init__(self, target: Decoder, token_domain: int, shortlist: Tensor | None = None) -> None:
@@ -27,9 +27,20 @@ class DraftHead:
 
     def best(self, hidden: Tensor) -> Tensor:
         """Return the best token of every hidden state [N, hidden], int64[N]."""
+        return self.tokens(self.logits(hidden).argmax(-1))
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Return the logits of the tokens that may be proposed, [N, S], in the order of their ids.
+
+        Shapes: hidden [N, hidden]; S is the token domain without a shortlist.
+        """
         if self._ids is None:
-            return self._target.logits(hidden)[:, : self._token_domain].argmax(-1)
-        return self._ids[self._rows(hidden).argmax(-1)]
+            return self._target.logits(hidden)[:, : self._token_domain]
+        return self._rows(hidden)
+
+    def tokens(self, places: Tensor) -> Tensor:
+        """Return the ids of places in :meth:`logits`, of any shape."""
+        return places if self._ids is None else self._ids[places]
 
 
 def _head_rows(target: Decoder, ids: Tensor) -> Tensor:
