@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 
 import pytest
@@ -25,7 +23,15 @@ TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 1e-2}
 
 
 def difference(
-    device: str, rows: int, columns: int, heads: int, kv_heads: int, width: int, dtype: torch.dtype
+    device: str,
+    rows: int,
+    columns: int,
+    heads: int,
+    kv_heads: int,
+    width: int,
+    dtype: torch.dtype,
+    *,
+    sees_block: bool = False,
 ) -> float:
     """Return how far kernel and product are apart on random pages, and check its edges."""
     from ninfer.runtime.models.paged_attention_kernel import attend_in_place
@@ -35,6 +41,8 @@ def difference(
     starts = torch.randint(0, 300, (rows, 1), generator=generator)
     starts[0] = 0
     last = (starts + torch.arange(columns)).to(device)
+    if sees_block:
+        last = last[:, -1:].expand_as(last)
     numbers = [
         torch.randn(shape, generator=generator).to(device, dtype)
         for shape in [
@@ -53,27 +61,24 @@ def difference(
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("sees_block", [False, True])
 @pytest.mark.parametrize("case", CASES)
-def test_the_kernel_attends_as_copies_do(case: tuple[int, int, int, int, int, torch.dtype]) -> None:
-    assert difference("cuda", *case) < TOLERANCE[case[-1]]
+def test_the_kernel_attends_as_copies_do(
+    case: tuple[int, int, int, int, int, torch.dtype], sees_block: bool
+) -> None:
+    assert difference("cuda", *case, sees_block=sees_block) < TOLERANCE[case[-1]]
 
 
 def test_the_interpreted_kernel_attends_as_copies_do() -> None:
     pytest.importorskip("triton")
-    # Triton decides when a kernel is defined whether it is interpreted, so it needs a process.
-    done = subprocess.run(
-        [sys.executable, __file__],
-        env=os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    differences = [float(line) for line in done.stdout.split()]
-    assert len(differences) == 3
+    from support.interpreted import interpreted
+
+    differences = interpreted(__file__)
+    assert len(differences) == 6
     assert max(differences) < TOLERANCE[torch.float32]
 
 
 if __name__ == "__main__":
     for chosen in CASES[:3]:
         sys.stdout.write(f"{difference('cpu', *chosen)}\n")
+        sys.stdout.write(f"{difference('cpu', *chosen, sees_block=True)}\n")

@@ -13,6 +13,7 @@ from ninfer.contract import IntegrityError
 from ninfer.runtime.models.config import DecoderConfig, DeltaConfig
 from ninfer.runtime.models.forward_batch import ForwardBatch
 from ninfer.runtime.models.gated_delta import gated_delta
+from ninfer.runtime.models.kernels import has_kernels
 from ninfer.runtime.models.kv_pool import KvPool
 from ninfer.runtime.models.linear import LinearStrategy
 from ninfer.runtime.models.mlp import GatedMlp
@@ -75,8 +76,11 @@ class DeltaBlock:
         )
         tails = pool.tails[self._place].index_select(0, plan.pool_rows)
         inputs = torch.cat((tails, plan.pad(u)), dim=1)
-        queries, keys, values = self._convolved(inputs)
         states = pool.states[self._place].index_select(0, plan.pool_rows)
+        if has_kernels(x.device.type) and plan.padding is None:
+            mixed = self._in_few_launches(inputs, states, plan.pad(a), plan.pad(b), z, plan, pool)
+            return self._output.added_to(x, mixed)
+        queries, keys, values = self._convolved(inputs)
         gates = self._gates(plan.pad(a), plan.pad(b), plan)
         read, records = gated_delta(queries, keys, values, *gates, states)
         pool.record(plan, inputs, states, records)
@@ -84,6 +88,25 @@ class DeltaBlock:
         mixed = functional.rms_norm(mixed, (c.value_dim,), self._gate_norm, self._eps)
         mixed = mixed * functional.silu(z.float()).view_as(mixed)
         return self._output.added_to(x, mixed.flatten(1).to(x.dtype))
+
+    def _in_few_launches(
+        self,
+        inputs: Tensor,
+        states: Tensor,
+        a: Tensor,
+        b: Tensor,
+        z: Tensor,
+        plan: RecurrentPlan,
+        pool: RecurrentPool,
+    ) -> Tensor:
+        """Return what enters the output product; a device pays for each launch."""
+        from ninfer.runtime.models.delta_mixer_kernel import convolve, gated_norm
+
+        rates = self._rate, self._step_bias
+        ready = convolve(self._config, inputs, self._conv, a, b, *rates, UNIT_EPS)
+        read, records = gated_delta(*ready, states)
+        pool.record(plan, inputs, states, records)
+        return gated_norm(read, self._gate_norm, z, self._eps, inputs.dtype)
 
     def _convolved(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values float32[R, value_heads, T, width] of every column."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional
 
+from ninfer.runtime.models.kernels import has_kernels
 from ninfer.runtime.models.linear import LinearStrategy
 from ninfer.runtime.models.norm import prepare_norm
 from ninfer.runtime.models.weights import MlpWeights
@@ -20,5 +21,14 @@ class GatedMlp:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the residual stream after the MLP."""
-        gate, up = self._gate_up(self._norm(x)).chunk(2, dim=-1)
-        return self._down.added_to(x, functional.silu(gate) * up)
+        return self._down.added_to(x, gated(self._gate_up(self._norm(x))))
+
+
+def gated(gate_up: Tensor) -> Tensor:
+    """Return silu(gate) · up of [N, 2 · width], gate first."""
+    if has_kernels(gate_up.device.type):
+        from ninfer.runtime.models import pointwise_kernels
+
+        return pointwise_kernels.gated(gate_up)
+    gate, up = gate_up.chunk(2, dim=-1)
+    return functional.silu(gate) * up

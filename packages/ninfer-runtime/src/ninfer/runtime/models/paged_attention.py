@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.util import find_spec
-
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from ninfer.runtime.models.forward_batch import PagedPlan
+from ninfer.runtime.models.kernels import has_kernels
 from ninfer.runtime.models.kv_pool import PAGE_TOKENS
-
-
-@cache
-def reads_pages(device_type: str) -> bool:
-    """Return whether a kernel reads the pages in place, so that unused page places cost nothing.
-
-    Otherwise every place of a page table is copied, and tables should be short.
-    """
-    return device_type == "cuda" and find_spec("triton") is not None
 
 
 def attend_pages(queries: Tensor, keys: Tensor, values: Tensor, plan: PagedPlan) -> Tensor:
     """Return what every column attends to, [N, heads, head_dim].
+
+    A kernel reads pages in place, so that unused places of a page table cost nothing; without one
+    every place is copied, and tables should be short.
 
     Math:   softmax(q kᵀ / √head_dim) v over the row's positions up to the column's ``last``; query
             heads share keys in groups of heads / kv_heads.
     Shapes: queries [N, heads, head_dim], N = R · columns; keys, values [slots, kv_heads, head_dim]
             of one layer.
     """
-    if reads_pages(queries.device.type):
+    if has_kernels(queries.device.type):
         from ninfer.runtime.models.paged_attention_kernel import attend_in_place
 
         return attend_in_place(queries, keys, values, plan)

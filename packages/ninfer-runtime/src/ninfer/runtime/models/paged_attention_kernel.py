@@ -1,7 +1,8 @@
 """Attention that reads keys and values from their pages, in Triton.
 
 Implements: ninfer.runtime.models.paged_attention.attend_pages. Match: attend_copies. Assumes: a
-page is a whole number of blocks, and every column sees at least position 0.
+page is a whole number of blocks, a row's page numbers lie side by side, and every column sees at
+least position 0.
 """
 
 # Triton reads annotations of a kernel's parameters as its own, and constants are spelled like such.
@@ -48,7 +49,7 @@ def attend_in_place(queries: Tensor, keys: Tensor, values: Tensor, plan: PagedPl
     _attend_split[(rows, kv_heads, splits)](
         queries, keys, values, plan.pages, plan.last, parts, marks,
         queries.stride(0), queries.stride(1), keys.stride(0), keys.stride(1),
-        values.stride(0), values.stride(1), plan.pages.stride(0), plan.last.stride(0),
+        values.stride(0), values.stride(1), plan.pages.stride(0), *plan.last.stride(),
         head_dim**-0.5, **shape,
         BLOCK=block, PAGE=PAGE_TOKENS, PRECISION="ieee" if is_wide else "tf32",
         num_warps=4,
@@ -62,8 +63,8 @@ def attend_in_place(queries: Tensor, keys: Tensor, values: Tensor, plan: PagedPl
 @triton.jit
 def _attend_split(
     queries, keys, values, pages, last, parts, marks,
-    query_column, query_head, key_slot, key_head, value_slot, value_head, page_row, last_row,
-    scale,
+    query_column, query_head, key_slot, key_head, value_slot, value_head, page_row,
+    last_row, last_column, scale,
     COLUMNS: tl.constexpr, GROUP: tl.constexpr, HEAD_DIM: tl.constexpr, HELD: tl.constexpr,
     WIDTH: tl.constexpr, SPLITS: tl.constexpr, BLOCK: tl.constexpr, PAGE: tl.constexpr,
     PRECISION: tl.constexpr,
@@ -72,7 +73,9 @@ def _attend_split(
     place = tl.arange(0, HELD)
     is_held = place < COLUMNS * GROUP
     column = place // GROUP
-    bound = tl.load(last + row * last_row + column, mask=is_held, other=-1).to(tl.int32)
+    bound = tl.load(last + row * last_row + column * last_column, mask=is_held, other=-1).to(
+        tl.int32
+    )
     number = tl.arange(0, WIDTH)
     is_number = number < HEAD_DIM
     own = (row * COLUMNS + column) * query_column + (head * GROUP + place % GROUP) * query_head

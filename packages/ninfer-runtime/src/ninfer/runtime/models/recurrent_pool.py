@@ -16,6 +16,7 @@ from torch import Tensor
 from ninfer.contract import IntegrityError
 from ninfer.runtime.models.config import DeltaConfig
 from ninfer.runtime.models.gated_delta import DeltaRecords, fold, fold_all
+from ninfer.runtime.models.kernels import MOST_COLUMNS, has_kernels
 from ninfer.runtime.models.recurrent_plan import RecurrentPlan
 
 
@@ -161,11 +162,16 @@ class RecurrentPool:
         every = counts.repeat(len(layers))
         inputs = torch.cat([found.inputs for found in layers])
         delta = DeltaRecords(*map(torch.cat, zip(*(found.delta for found in layers), strict=True)))
+        tails = _tails(inputs, every, places)
+        self.tails.index_copy_(1, pool_rows, tails.view(len(layers), len(counts), places, -1))
+        if has_kernels(self.states.device.type) and records.plan.columns <= MOST_COLUMNS:
+            from ninfer.runtime.models.fold_kernel import fold_in_place
+
+            fold_in_place(self.states, pool_rows, delta, counts)
+            return
         old = self.states.index_select(1, pool_rows)
         states = fold(old.flatten(0, 1), delta, every).view(old.shape)
-        tails = _tails(inputs, every, places)
         self.states.index_copy_(1, pool_rows, states)
-        self.tails.index_copy_(1, pool_rows, tails.view(len(layers), len(counts), places, -1))
 
     def drop(self) -> None:
         """Forget the last pass; every state is as before it."""

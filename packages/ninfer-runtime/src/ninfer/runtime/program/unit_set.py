@@ -15,8 +15,8 @@ from torch import Tensor
 
 from ninfer.contract import DeviceFailure, ProgramShape, SamplingParameters
 from ninfer.ops import SamplingRow
+from ninfer.runtime.models.kernels import has_kernels
 from ninfer.runtime.models.kv_pool import PAGE_TOKENS, KvPool
-from ninfer.runtime.models.paged_attention import reads_pages
 from ninfer.runtime.program.device_stream import DeviceStream
 from ninfer.runtime.program.kv_room import pages_for
 from ninfer.runtime.program.mask_buffer import MaskBuffer
@@ -52,7 +52,7 @@ class UnitSet:
         self._masks = masks
         self.stream = DeviceStream(pool.device)
         self._profiles = context_profiles(
-            pages_for(shape.context_tokens), reads_pages(pool.device.type)
+            pages_for(shape.context_tokens), has_kernels(pool.device.type)
         )
         self.input = RoundInput(shape.rows, shape.draft_limit, self._profiles[-1], pool.device)
         self.drafts = _host((shape.rows, shape.draft_limit), on_device)

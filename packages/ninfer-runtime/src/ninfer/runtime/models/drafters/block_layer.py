@@ -16,6 +16,7 @@ from ninfer.runtime.models.config import DecoderConfig
 from ninfer.runtime.models.drafters.dynamic_conv import BlockOrder, DynamicConv
 from ninfer.runtime.models.forward_batch import ForwardBatch
 from ninfer.runtime.models.linear import LinearStrategy
+from ninfer.runtime.models.mlp import gated
 from ninfer.runtime.models.norm import prepare_norm
 from ninfer.runtime.models.rope import rotate
 from ninfer.runtime.models.weights import LayerWeights
@@ -96,8 +97,7 @@ class BlockLayer:
         return self._output(attend(qk[:, : c.heads], keys, values, batch.columns))
 
     def _mlp(self, normed: Tensor) -> Tensor:
-        gate, up = self._gate_up(normed).chunk(2, dim=-1)
-        return self._down(functional.silu(gate) * up)
+        return self._down(gated(self._gate_up(normed)))
 
     def _normed(self, heads: Tensor, first: int) -> Tensor:
         """Return normed query and key heads, of which the first one is head ``first``."""
