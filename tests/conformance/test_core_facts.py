@@ -11,7 +11,7 @@ import pytest
 from ninfer.contract import IntegrityError
 from ninfer.text import GrammarCore, Matcher
 from support.grammars import CONTROL, EBNF, EOS, UNUSED, VOCABULARY, WORD, core
-from support.masks import advance, allowed_tokens, masks_along
+from support.masks import advance, allowed_tokens, masks_along, taken_tokens
 from support.vocabularies import byte_vocabulary
 
 
@@ -159,3 +159,29 @@ def test_a_grammar_outlives_its_compiler_and_a_matcher_its_grammar():
     del own
     advance(matcher, b"abc")
     assert allowed_tokens(matcher) == set(EOS)
+
+
+@pytest.mark.parametrize(
+    ("middle", "is_believed"),
+    [
+        ("p opt", True),
+        ('"" | p m', True),
+        ('"x" | "m" p', False),
+        ("p", False),
+        ("p{1,3} opt", False),
+        ('"k" p opt | p opt', False),
+    ],
+)
+def test_a_lookahead_is_believed_where_a_rule_is_called_once_with_something_behind(
+    middle, is_believed
+):
+    vocabulary = byte_vocabulary(b"x}", b"x]", b"x\xc3", b"xq")
+    text = (
+        'root ::= "a" m "}" | "b" m "]"\n'
+        f"m ::= {middle}\n"
+        'opt ::= "" | "?" opt\n'
+        'p ::= Regex("[x-z][x-z]*") (= [}\\u005d\\u00e9?] ["])\n'
+    )
+    matcher = Matcher(GrammarCore(vocabulary).compile(text))
+    advance(matcher, b"am" if '"m"' in middle else b"a")
+    assert (allowed_tokens(matcher) != taken_tokens(matcher)) is is_believed

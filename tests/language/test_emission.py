@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from ninfer.text import GrammarCore
+from ninfer.text import GrammarCore, Matcher
 from ninfer.text.automata.characters import CharacterSet
 from ninfer.text.automata.dfa import Dfa
 from ninfer.text.automata.facts import sample_word
@@ -41,6 +41,7 @@ from ninfer.text.productive import without_dead_branches
 from ninfer.text.regex import regex_grammar
 from ninfer.text.regular import with_automata
 from support.languages import Exploration, crossing_vocabulary, words
+from support.masks import allowed_tokens, taken_tokens
 from support.vocabularies import byte_vocabulary
 
 ROUNDS = 2_000 if os.environ.get("NINFER_SLOW") else 150
@@ -264,6 +265,49 @@ def test_what_may_follow_is_written_where_it_is_known():
     assert lines["y"].endswith("(= [,a}])")
     token = Grammar(concatenation(Reference("x"), TokenTerminal((1,))), {"x": Literal("a")})
     assert "(=" not in emit(token)
+
+
+@pytest.mark.parametrize(
+    "middle",
+    [
+        "word opt",
+        "word opt opt",
+        'word opt | "k" opt',
+        '"" | word mid',
+        "word",
+        "word{1,3} opt",
+        'word "é" | word opt',
+    ],
+)
+def test_what_may_follow_elsewhere_never_opens_a_mask(middle):
+    """Tokens that end inside a character are tried against what follows here."""
+    crossing = ["xé", "x中", "x?", "xx中", "x)", "é", "中", "x?é"]
+    cut = [b"x\xc3", b"x\xe4", b"x\xe4\xb8", b"xx\xe4", b"?\xc3", b"x?\xe4\xb8"]
+    vocabulary = byte_vocabulary(*(text.encode() for text in crossing), *cut)
+    core = GrammarCore(vocabulary)
+    source = (
+        'root ::= "a" mid "é" | "b" mid "中" | "d" mid ("é" | "中")\n'
+        f'mid ::= {middle} | "(" mid ")"\n'
+        'opt ::= "" | "?" opt "!"\n'
+        'word ::= "x" ([x-z] | [pq]+ "z")*\n'
+    )
+    compiled = core.compile(emit(with_automata(gbnf_grammar(source, vocabulary))))
+    for beginning in product("abd", ["", "x", "(", "(x", "x?"]):
+        matcher = Matcher(compiled)
+        text = "".join(beginning).encode()
+        if matcher.feed(text) == len(text):
+            different = allowed_tokens(matcher) ^ taken_tokens(matcher)
+            assert [vocabulary.pieces[token] for token in different] == [], text
+
+
+def test_a_loop_that_few_places_call_has_a_production_for_each():
+    loop = regex_grammar('"([a-y]|z[a-z])*"').entry
+    places = (Literal("a"), Reference("s"), Literal("b"), Reference("s"), Literal("c"))
+    body = concatenation(*places, Reference("s"))
+    text = emit(Grammar(Reference("x"), {"x": body, "s": loop}))
+    loops = [line for line in text.splitlines() if "Regex(" in line]
+    assert len(loops) == 3
+    assert sorted(line.partition(" (= ")[2] for line in loops) == ["", "", "[])"]
 
 
 def test_joined_grammars_keep_their_rules_apart():

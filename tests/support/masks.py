@@ -48,6 +48,16 @@ def allowed_tokens(matcher: Matcher) -> frozenset[int]:
     return masks[0] if found.reachable and not found.dead_ends else frozenset()
 
 
+def taken_tokens(matcher: Matcher) -> frozenset[int]:
+    """Return the ids that the matcher takes when each is tried; its position stays."""
+    taken = set()
+    for token in range(32 * matcher.mask_words):
+        if matcher.preview([token]) == 1:
+            taken.add(token)
+        matcher.discard()
+    return frozenset(taken)
+
+
 def advance(matcher: Matcher, tokens: Sequence[int]) -> None:
     """Commit tokens that must all be legal."""
     taken = matcher.preview(tokens)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ninfer.text.automata.characters import CharacterSet
-from ninfer.text.emitter.follow import follow_sets
+from ninfer.text.emitter.contexts import split_contexts
+from ninfer.text.emitter.follow import Following
 from ninfer.text.emitter.lowering import lower
 from ninfer.text.emitter.machine import spell_machine
 from ninfer.text.emitter.productions import Productions, spell_bodies
@@ -30,8 +30,8 @@ def emit(grammar: Grammar) -> str:
 
 
 def _lines(productions: Productions) -> Iterator[str]:
-    following = follow_sets(productions)
-    hints = {members: _hint(members) for members in set(following.values())}
+    following = split_contexts(productions)
+    hints = {known: _hint(known) for known in set(following.values())}
     for name, spelled in spell_bodies(productions.bodies):
         hint = "" if name == ROOT else hints[following[name]]
         if name in productions.machines:
@@ -42,8 +42,9 @@ def _lines(productions: Productions) -> Iterator[str]:
             yield f"{name} ::= {f'({spelled})' if several else spelled}{hint}\n"
 
 
-def _hint(following: CharacterSet | None) -> str:
+def _hint(following: Following) -> str:
     """Return the annotation of what may follow, where that excludes enough to be worth a look."""
-    if following is None or len(following) > _FOLLOW_LIMIT:
+    characters = following.characters
+    if characters is None or len(characters) > _FOLLOW_LIMIT:
         return ""
-    return f" (= {spell_class(following)})"
+    return f" (= {spell_class(characters)})"

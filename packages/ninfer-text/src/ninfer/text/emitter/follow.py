@@ -3,10 +3,17 @@
 Without it the core tries every token that begins inside a production and ends outside of it, at
 each mask. With it, tokens whose next character cannot follow are gone when a state is first seen.
 The annotation never changes the language: what may follow is a superset of what does.
+
+Where a production is called once, with something behind it, the core finds the lookahead itself,
+and believes one that it is given instead: a token that ends inside of it is not looked at again.
+Since ours says what may follow, not what does, such a production gets none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from ninfer.text.automata.alphabet import Intervals
@@ -21,20 +28,39 @@ from ninfer.text.emitter.productions import (
     Text,
 )
 
-_OPAQUE = -1
+OPAQUE = -1
+"""All bits: what a token terminal may begin with."""
 _NO_CALL = -1
 
 
-def follow_sets(productions: Productions) -> dict[str, CharacterSet | None]:
-    """Return the characters that may follow every production; None where that is not known.
+@dataclass(frozen=True, slots=True, eq=False)
+class Following:
+    """The characters that may come next; None where that is not known. Equal only to itself."""
 
-    Math: the least fixed point of FOLLOW over FIRST; only the end follows what nothing calls.
+    characters: CharacterSet | None
+
+
+UNKNOWN = Following(None)
+
+
+class Site(NamedTuple):
+    """One call: where it stands, and what the rest of its sequence says of what follows.
+
+    ``is_empty`` tells that the rest may be empty; ``is_inner`` that a symbol is written behind the
+    call, and that the call is not counted.
     """
-    analysis = _Analysis(productions)
-    analysis.find_firsts()
-    masks = analysis.follow()
-    members = {mask: analysis.characters(mask) for mask in set(masks)}
-    return {name: members[mask] for name, mask in zip(productions.bodies, masks, strict=True)}
+
+    caller: int
+    way: int
+    place: int
+    after: int
+    is_empty: bool
+    is_inner: bool
+
+    @property
+    def is_certain(self) -> bool:
+        """Return whether the core finds what follows, and that is never left to the caller."""
+        return self.is_inner and not self.is_empty
 
 
 class _Step(NamedTuple):
@@ -49,16 +75,20 @@ class _Step(NamedTuple):
     repeated: bool
 
 
-class _Analysis:
-    """Productions by number, in the order of ``productions.bodies``; sets of characters as bits."""
+class FollowAnalysis:
+    """FOLLOW of every production: the least fixed point over FIRST.
 
-    def __init__(self, productions: Productions) -> None:
-        bodies = productions.bodies
+    Productions are numbered in the order of ``productions.bodies``; sets of characters are bit
+    sets. Only the end follows what nothing calls.
+    """
+
+    def __init__(self, productions: Productions, watched: Collection[int]) -> None:
+        """Analyse; keep the calls of the ``watched`` productions in ``sites``."""
+        bodies, machines = productions.bodies, productions.machines
         numbers = {name: number for number, name in enumerate(bodies)}
         symbols = dict.fromkeys(s for body in bodies.values() for way in body for s in way)
         sets = {symbol: _first_set(symbol) for symbol in symbols}
         known = [members for members in sets.values() if members is not None]
-        machines = productions.machines
         self._intervals = Intervals([*known, *(m.first for m in machines.values())])
         steps = {s: self._step(s, members, numbers) for s, members in sets.items()}
         self._bodies = [
@@ -70,15 +100,45 @@ class _Analysis:
             self._firsts[numbers[name]] = self._intervals.mask(machine.first)
             self._nullable[numbers[name]] = machine.nullable
         self._order = self._callees_first()
+        self._find_firsts()
+        self.sites: dict[int, list[Site]] = {number: [] for number in watched}
+        self._calls = [0] * len(bodies)
+        self._is_inner = [False] * len(bodies)
+        self._made: dict[int, Following] = {}
+        self._follow = self._find_follow()
 
-    def characters(self, mask: int) -> CharacterSet | None:
-        """Return the set behind a bit set."""
-        if mask == _OPAQUE:
+    def following(self) -> list[Following]:
+        """Return what follows every production; UNKNOWN where the core finds it better."""
+        facts = zip(self._calls, self._is_inner, self._follow, strict=True)
+        return [
+            UNKNOWN if calls == 1 and inner else self._following(mask)
+            for calls, inner, mask in facts
+        ]
+
+    def following_at(self, sites: Iterable[Site]) -> Following:
+        """Return what follows a production with these calls and no others."""
+        mask = 0
+        for site in sites:
+            mask |= self.behind(site)
+        return self._following(mask)
+
+    def behind(self, site: Site) -> int:
+        """Return what follows one call as a bit set."""
+        return site.after | (self._follow[site.caller] if site.is_empty else 0)
+
+    def _following(self, mask: int) -> Following:
+        found = self._made.get(mask)
+        if found is None:
+            found = self._made[mask] = Following(self._characters(mask))
+        return found
+
+    def _characters(self, mask: int) -> CharacterSet | None:
+        if mask == OPAQUE:
             return None
         ranges = self._intervals.ranges
         return CharacterSet.of(r for place, r in enumerate(ranges) if mask >> place & 1)
 
-    def find_firsts(self) -> None:
+    def _find_firsts(self) -> None:
         """Find what begins every production; few passes do, since callees come first."""
         firsts, empties = self._firsts, self._nullable
         changed = True
@@ -100,20 +160,20 @@ class _Analysis:
                     firsts[number], empties[number] = characters, empty
                     changed = True
 
-    def follow(self) -> list[int]:
-        """Return what follows every production; few passes do, since callers come first."""
+    def _find_follow(self) -> list[int]:
+        """Find what follows every production; few passes do, since callers come first."""
         following = [0] * len(self._bodies)
         endings: list[set[int]] = [set() for _ in self._bodies]
         for number, body in enumerate(self._bodies):
-            for way in body:
-                self._read_backwards(way, following, endings[number])
+            for index, way in enumerate(body):
+                self._read_backwards(number, index, way, following, endings[number])
         changed = True
         while changed:
             changed = False
             for number in reversed(self._order):
                 after = following[number]
                 for ending in endings[number]:
-                    if after | following[ending] != following[ending]:
+                    if after & ~following[ending]:
                         following[ending] |= after
                         changed = True
         return following
@@ -121,7 +181,7 @@ class _Analysis:
     def _step(self, symbol: Symbol, first: CharacterSet | None, numbers: dict[str, int]) -> _Step:
         inner = symbol.symbol if isinstance(symbol, Counted) else symbol
         called = numbers[inner.name] if isinstance(inner, Call) else _NO_CALL
-        begins = _OPAQUE if first is None else self._intervals.mask(first)
+        begins = OPAQUE if first is None else self._intervals.mask(first)
         return _Step(called, begins, _is_nullable(symbol), isinstance(symbol, Counted))
 
     def _callees_first(self) -> list[int]:
@@ -139,18 +199,29 @@ class _Analysis:
                 pending.extend(~called for called in calls[~number] if not entered[called])
         return order
 
-    def _read_backwards(self, way: list[_Step], following: list[int], endings: set[int]) -> None:
+    def _read_backwards(
+        self, caller: int, index: int, way: list[_Step], following: list[int], endings: set[int]
+    ) -> None:
         """Note what follows every call of a sequence, and the calls that may be its end."""
-        after, at_end = 0, True
-        for called, begins, nullable, repeated in reversed(way):
+        after, is_empty = 0, True
+        for place in range(len(way) - 1, -1, -1):
+            called, begins, nullable, repeated = way[place]
             if called != _NO_CALL:
                 begins = self._firsts[called]
                 nullable = nullable or self._nullable[called]
-                following[called] |= after | begins if repeated else after
-                if at_end:
+                if repeated:
+                    after |= begins
+                following[called] |= after
+                if is_empty:
                     endings.add(called)
+                is_inner = place + 1 < len(way) and not repeated
+                self._calls[called] += 1
+                self._is_inner[called] = is_inner
+                if called in self.sites:
+                    site = Site(caller, index, place, after, is_empty, is_inner)
+                    self.sites[called].append(site)
             after = begins | after if nullable else begins
-            at_end = at_end and nullable
+            is_empty = is_empty and nullable
 
 
 def _is_nullable(symbol: Symbol) -> bool:
@@ -165,6 +236,7 @@ def _is_nullable(symbol: Symbol) -> bool:
             return False
 
 
+@lru_cache(maxsize=4_096)
 def _first_set(symbol: Symbol) -> CharacterSet | None:
     match symbol:
         case Text(text):

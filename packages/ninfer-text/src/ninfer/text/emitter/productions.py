@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ninfer.text.automata.characters import CharacterSet
 from ninfer.text.automata.dfa import Dfa
@@ -165,16 +166,13 @@ _FIT = re.compile(
 
 
 def spell_bodies(bodies: Mapping[str, Body]) -> Iterator[tuple[str, str]]:
-    """Yield every name with its right-hand side; equal symbols are spelled once."""
-    spelled: dict[Symbol, str] = {}
+    """Yield every name with its right-hand side."""
     for name, body in bodies.items():
-        ways = []
-        for symbols in body:
-            parts = []
-            for symbol in symbols:
-                text = spelled.get(symbol)
-                if text is None:
-                    text = spelled[symbol] = str(symbol)
-                parts.append(text)
-            ways.append(" ".join(parts) if parts else '""')
+        ways = [" ".join(map(_spelled, symbols)) if symbols else '""' for symbols in body]
         yield name, " | ".join(ways)
+
+
+@lru_cache(maxsize=4_096)
+def _spelled(symbol: Symbol) -> str:
+    """Return the text of a symbol; grammars have most of theirs in common."""
+    return str(symbol)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ninfer.text.grammar import (
-    EMPTY,
     NOTHING,
     Automaton,
     Literal,
@@ -80,19 +79,28 @@ class Members:
         """Return what stands before every other member's name."""
         return Literal(self.spelling.comma + '"')
 
+    @property
+    def closing(self) -> Node:
+        """Return the end of the object."""
+        return Literal("}")
+
     def plain(self) -> Node:
-        """Return the members where nothing is counted, in a size linear in their number."""
+        """Return the members where nothing is counted, and the end, in a size linear in them.
+
+        The end is written behind each member that may be the last: what follows a value is then
+        known where the value stands.
+        """
         can_end = True
         behind = self.unknown
-        rest: Node = EMPTY
+        rest: Node = self.closing
         if behind != NOTHING:
             name = self.rules.reserve()
             behind = self.rules.named(concatenation(self.unknown, name))
-            self.rules.define(name, alternation(EMPTY, concatenation(self.separator, behind)))
+            self.rules.define(name, alternation(rest, concatenation(self.separator, behind)))
             rest = name
         for number, member in enumerate(reversed(self.ordered)):
             if number % _SEQUENCE_LIMIT == 0:
-                rest = self.rules.named(rest) if rest != EMPTY else EMPTY
+                rest = self.rules.named(rest)
             text = concatenation(member.node, rest)
             behind = text if member.required else alternation(text, self.rules.named(behind))
             can_end = can_end and not member.required
@@ -101,9 +109,9 @@ class Members:
             if member.required:
                 rest = concatenation(self.separator, text)
             elif can_end:
-                rest = self.rules.named(alternation(EMPTY, following))
+                rest = self.rules.named(alternation(self.closing, following))
         opened = concatenation(self.opening, behind)
-        return alternation(EMPTY, opened) if can_end else opened
+        return alternation(self.closing, opened) if can_end else opened
 
     def _sort_fields(self) -> None:
         names = [n for n, f in self.shape.fields.items() if not f.declared and f.required]
@@ -157,6 +165,6 @@ def object_node(members: Members) -> Node:
     from ninfer.text.schema.counted_members import CountedMembers
 
     shape = members.shape
-    counts = shape.least or shape.most is not None or members.floating or members.last
-    body = CountedMembers(members).node() if counts else members.plain()
-    return concatenation(Literal("{"), body, Literal("}"))
+    if shape.least or shape.most is not None or members.floating or members.last:
+        return concatenation(Literal("{"), CountedMembers(members).node(), members.closing)
+    return concatenation(Literal("{"), members.plain())
