@@ -81,6 +81,7 @@ def parse() -> argparse.Namespace:
     training.add_argument("--mask-token", type=int, default=16, help="dflash, dflash2")
     training.add_argument("--conv-group", type=int, default=16, help="dflash2")
     training.add_argument("--selector-rank", type=int, default=32, help="dflash2")
+    training.add_argument("--start", type=Path, help="folder of an earlier run to go on from")
     training.add_argument("--judged", type=int, default=256, help="answers of a kind in the report")
     return parser.parse_args()
 
@@ -111,6 +112,9 @@ def make(arguments: argparse.Namespace, target: Target, until: float) -> None:
         kind: objective_of(kind, arguments, target, Shortlist(ids, target), taps)
         for kind, (ids, _) in lists.items()
     }
+    if arguments.start is not None:
+        for kind, objective in objectives.items():
+            restore(arguments.start / kind, objective.drafter)
     progress = train(
         list(objectives.values()),
         target,
@@ -143,8 +147,9 @@ def make(arguments: argparse.Namespace, target: Target, until: float) -> None:
 
 def recipe_of(arguments: argparse.Namespace) -> dict[str, object]:
     """Return what a run can be repeated from, places left out."""
-    places = ("command", "model", "dialogues", "out")
-    return {name: value for name, value in vars(arguments).items() if name not in places}
+    places = ("command", "model", "dialogues", "out", "start")
+    recipe = {name: value for name, value in vars(arguments).items() if name not in places}
+    return recipe | {"goes_on": arguments.start is not None}
 
 
 def objective_of(

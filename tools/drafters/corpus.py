@@ -15,6 +15,8 @@ from torch import Tensor
 
 GREEDY, JSON = 1, 2
 """Flags of a dialogue: written without chance; held to compact JSON."""
+COLUMN_STEP = 32
+"""Batches are padded to multiples of this: few shapes, and masks that fast attention takes."""
 SORTED_BATCHES = 64
 """Batches whose dialogues are sorted by length together."""
 
@@ -146,7 +148,8 @@ class Batches:
             values[chosen].to(self._device)[:, None]
             for values in (self._lengths, self._answers, self._offsets)
         )
-        columns = torch.arange(int(self._lengths[chosen].max()), device=self._device)[None]
+        longest = -(-int(self._lengths[chosen].max()) // COLUMN_STEP) * COLUMN_STEP
+        columns = torch.arange(longest, device=self._device)[None]
         is_text = columns < lengths
         places = (offsets + columns).masked_fill(~is_text, 0)
         tokens = self._tokens[places].to(torch.int64).masked_fill(~is_text, 0)

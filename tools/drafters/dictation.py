@@ -18,7 +18,7 @@ from drafters.prompts import SYSTEM, SYSTEMS, chat_prefix, json_task
 from drafters.target import Target
 from drafters.writing import Task, Turns, Writer, Written
 
-JSON_SHARE, GREEDY_SHARE, OTHER_SYSTEM_SHARE, TEMPERATURE = 0.55, 0.5, 0.1, 0.7
+JSON_SHARE, GREEDY_SHARE, OTHER_SYSTEM_SHARE, TEMPERATURE = 0.75, 0.5, 0.1, 0.7
 SHORTEST_ANSWER = 8
 PASSAGES, PASSAGE_CHARACTERS = 256, 400
 """Texts kept for tasks that ask for facts of one, and their length."""

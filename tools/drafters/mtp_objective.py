@@ -31,12 +31,13 @@ class MtpObjective:
         Math: Σ_j 0.8^(j−1) · CE(softmax(head h_{t+j} / 0.7), softmax(head g_t^j)) over the
               shortlist, over every t for which x_{t+1+j} belongs to an answer.
         """
-        hidden, followers = lesson.hidden, self._followers(lesson, self._steps)
+        padded = lesson.padded(self._steps + 1)
+        hidden, followers = padded.hidden, self._followers(padded, self._steps)
         columns = followers.shape[1]
         total = hidden.new_zeros((), dtype=torch.float32)
         guesses = self.drafter(hidden[:, :columns], followers, self._steps)
         for step, guess in enumerate(guesses, start=1):
-            wanted = lesson.answered[:, 1 + step : 1 + step + columns]
+            wanted = padded.answered[:, 1 + step : 1 + step + columns]
             truth = functional.linear(hidden[:, step : step + columns][wanted], self._list.head)
             ours = functional.linear(guess[wanted].to(self._target.dtype), self._list.head)
             law = (truth.float() / LAW_TEMPERATURE).softmax(-1)

@@ -49,7 +49,8 @@ class Written(NamedTuple):
 class Turns:
     """Where turns end and how an answer is opened after a user turn that was made up.
 
-    Units: ``user_tokens``, the longest such prompt, in tokens from the beginning.
+    Units: ``user_tokens``, the longest such prompt, in tokens from the beginning; ``json_tokens``,
+           the longest JSON answer: what has not closed by then seldom does.
     """
 
     ends: Sequence[int]
@@ -57,6 +58,7 @@ class Turns:
     opening: Sequence[int]
     user_temperature: float = 1.0
     user_tokens: int = 128
+    json_tokens: int = 160
 
 
 class Writer:
@@ -235,8 +237,9 @@ class Writer:
         self._open_answers(opens, following)
         ended = is_new & ~made_up & (token[:, None] == self._ends).any(1)
         stuck = made_up & ~opens & (following >= self._turns.user_tokens)
+        is_long = (row["is_json"] > 0) & (following >= row["answer"] + self._turns.json_tokens)
         row["ended"] |= ended.long()
-        row["done"] |= (ended | stuck | (moves & (following >= last))).long()
+        row["done"] |= (ended | stuck | (moves & (is_long | (following >= last)))).long()
         row["place"].copy_(torch.where(moves, following, row["place"]))
 
     def _open_answers(self, opens: Tensor, following: Tensor) -> None:
