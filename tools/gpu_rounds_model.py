@@ -92,6 +92,9 @@ class RandomWeights(WeightReader):
         if "norm" in name:
             centre = 0.0 if self._config.centred_norms and "linear_attn" not in name else 1.0
             return drawn * 0.1 + centre
+        if name.endswith("embed_tokens.weight"):
+            # Tokens of unlike weight: the best one then leads by more than rounding.
+            drawn *= torch.randn_like(drawn[:, :1]).mul_(0.8).exp_()
         return drawn * (0.8 / shape[-1] ** 0.5)
 
 

@@ -180,7 +180,7 @@ def test_a_dead_row_fails_alone(folder: Path, name: str, form: Form) -> None:
     owner, other = speculating(folder, name, *form), reference(folder, name)
     runs = []
     for program in (owner, other):
-        rows = [open_row(program, prompt(30 + i, i)) for i in range(3)]
+        rows = [open_row(program, prompt(31 + i, 1 + i)) for i in range(3)]
         tokens = [start(program, row) for row in rows]
         if program is owner:
             batch = program.decode(rows, [50] * 3, NoWayOut([True, True, False]))

@@ -1,7 +1,8 @@
 """Taking accepted columns into recurrent states, in Triton: states are read and written once.
 
 Implements: ninfer.runtime.models.gated_delta.fold, in the pool itself. Match: its torch path, up to
-the order of sums. Assumes: at most MOST_COLUMNS columns; no pool row twice.
+the order of sums. Assumes: at most MOST_COLUMNS columns; no pool row twice; everything but
+pool_rows contiguous.
 """
 
 # Triton reads annotations of a kernel's parameters as its own, and constants are spelled like such.
@@ -33,8 +34,7 @@ def fold_in_place(states: Tensor, pool_rows: Tensor, records: DeltaRecords, coun
     grid = (layers * len(pool_rows), heads, triton.cdiv(value_dim, _BLOCK))
     _fold[grid](
         states, pool_rows, records.keys, records.deltas, records.log_decay, counts,
-        states.stride(0), states.stride(1), states.stride(2), states.stride(3),
-        len(pool_rows), columns, key_dim, value_dim,
+        *states.stride()[:4], pool_rows.stride(0), len(pool_rows), columns, key_dim, value_dim,
         HELD=held, KEY=max(16, triton.next_power_of_2(key_dim)), BLOCK=_BLOCK, num_warps=4,
     )  # fmt: skip
 
@@ -42,7 +42,7 @@ def fold_in_place(states: Tensor, pool_rows: Tensor, records: DeltaRecords, coun
 @triton.jit
 def _fold(
     states, pool_rows, keys, deltas, log_decay, counts,
-    state_layer, state_row, state_head, state_key,
+    state_layer, state_row, state_head, state_key, pool_row,
     rows, columns, key_dim, value_dim,
     HELD: tl.constexpr, KEY: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -66,7 +66,9 @@ def _fold(
             deltas + (first + place)[:, None] * value_dim + target[None, :],
             mask=is_kept[:, None] & (target < value_dim)[None, :], other=0.0,
         )  # fmt: skip
-        own = states + (which // rows) * state_layer + tl.load(pool_rows + row) * state_row
+        own = (
+            states + (which // rows) * state_layer + tl.load(pool_rows + row * pool_row) * state_row
+        )
         own += head * state_head
         at = own + number[:, None] * state_key + target[None, :]
         is_state = (number < key_dim)[:, None] & (target < value_dim)[None, :]
