@@ -261,6 +261,12 @@ def test_a_failing_engine_exits_1(ninfer):
     assert outcome.err.startswith("\nerror: the engine stopped")
 
 
+def test_threads_are_at_least_one(ninfer):
+    outcome = ninfer("run", "--prompt", "Hi", "--threads", "0")
+    assert outcome.status == 2
+    assert "--threads" in outcome.err
+
+
 @pytest.mark.parametrize(
     "flags", [["--draft-tokens", "3"], ["--draft-model", "somewhere"], ["--spec", "guess"]]
 )

@@ -35,6 +35,7 @@ _FLAGS = {
     "max_context": "--max-context",
     "kv_tokens": "--kv-capacity",
     "prefill_chunk": "--prefill-chunk",
+    "compute_threads": "--threads",
     "draft_tokens": "--draft-tokens",
     "execution.thinking.budget_tokens": "--thinking-budget",
     "prompt.enable_thinking": "--no-thinking",

@@ -20,3 +20,7 @@ Device = Annotated[
     typer.Option(help="Torch device; default: CUDA where there is one.", show_default=False),
 ]
 PrefillChunk = Annotated[int, typer.Option(min=1, help="Prompt tokens at once.")]
+Threads = Annotated[
+    int | None,
+    typer.Option(min=1, help="CPU threads; default: as torch chooses.", show_default=False),
+]

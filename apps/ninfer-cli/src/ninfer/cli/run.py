@@ -66,6 +66,7 @@ def run(
         typer.Option(min=1, help="Tokens of key-value memory.", show_default=False),
     ] = None,
     prefill_chunk: model_flags.PrefillChunk = 1024,
+    threads: model_flags.Threads = None,
     spec: speculation.Spec = SpeculativeBackend.NONE,
     draft_tokens: speculation.DraftTokens = None,
     draft_model: speculation.DraftModel = None,
@@ -176,6 +177,7 @@ def run(
         max_context=max_context,
         kv_tokens=kv_capacity,
         prefill_chunk=prefill_chunk,
+        compute_threads=threads,
         speculative=spec,
         draft_tokens=speculation.draft_count(spec, draft_tokens, draft_model),
     )

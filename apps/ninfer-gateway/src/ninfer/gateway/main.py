@@ -107,6 +107,7 @@ def parser() -> argparse.ArgumentParser:
     add("--max-context", type=int, default=8192, help="tokens of prompt and answer")
     add("--kv-capacity", type=int, help="tokens of all requests; without it every row's context")
     add("--prefill-chunk", type=int, default=engine.prefill_chunk, help="prompt tokens at once")
+    add("--threads", type=int, help="CPU threads; default: as torch chooses")
     backends = [backend.value for backend in SpeculativeBackend]
     add("--spec", choices=backends, default="none", help="which drafter proposes tokens")
     add("--draft-tokens", type=int, help="drafts per round, 1 to 15; without it 3 for mtp, else 7")
@@ -134,6 +135,7 @@ def _engine_options(flags: argparse.Namespace) -> EngineOptions:
             max_context=flags.max_context,
             kv_tokens=flags.kv_capacity,
             prefill_chunk=flags.prefill_chunk,
+            compute_threads=flags.threads,
             max_concurrency=flags.max_concurrency,
             max_pending_requests=flags.max_pending_requests,
             pending_timeout_ms=flags.pending_timeout_ms,
@@ -143,9 +145,12 @@ def _engine_options(flags: argparse.Namespace) -> EngineOptions:
         raise _flag_error(error) from None
 
 
+_FLAGS_OF = {"kv_tokens": "kv-capacity", "compute_threads": "threads"}
+
+
 def _flag_error(error: ValueError) -> FlagError:
     name, _, fact = str(error).partition(": ")
-    flag = {"kv_tokens": "kv-capacity"}.get(name, name.replace("_", "-"))
+    flag = _FLAGS_OF.get(name, name.replace("_", "-"))
     return FlagError(f"--{flag}: {fact}")
 
 

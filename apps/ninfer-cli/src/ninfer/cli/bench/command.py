@@ -59,6 +59,7 @@ def bench(
         typer.Option(min=1, help="Tokens of a request; default: the longest.", show_default=False),
     ] = None,
     prefill_chunk: model_flags.PrefillChunk = 1024,
+    threads: model_flags.Threads = None,
     spec: speculation.Spec = SpeculativeBackend.NONE,
     draft_tokens: speculation.DraftTokens = None,
     draft_model: speculation.DraftModel = None,
@@ -92,6 +93,7 @@ def bench(
         max_concurrency=max(rows),
         max_context=max_context or max(test.context_tokens for test in tests),
         prefill_chunk=prefill_chunk,
+        compute_threads=threads,
         speculative=spec,
         draft_tokens=speculation.draft_count(spec, draft_tokens, draft_model),
     )

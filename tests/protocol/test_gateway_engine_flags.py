@@ -1,4 +1,4 @@
-"""The server's drafting flags reach the engine, or are refused before anything is opened."""
+"""The server's engine flags reach the engine, or are refused before anything is opened."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class Opening:
         (["--draft-model", "d"], "--draft-model: needs --spec"),
         (["--spec", "mtp", "--draft-tokens", "0"], "--draft-tokens: 0 is less than 1"),
         (["--spec", "dflash", "--draft-tokens", "16"], "--draft-tokens: 16 is not in 0..15"),
+        (["--threads", "0"], "--threads: 0 is less than 1"),
     ],
 )
 def test_flags_that_contradict_are_refused(flags, error, capsys):
@@ -52,3 +53,10 @@ def test_flags_reach_the_engine(flags, backend, drafts, folder):
     ((options, drafter_path),) = opening.asked
     assert options.speculative is SpeculativeBackend(backend)
     assert (options.draft_tokens, drafter_path) == (drafts, folder)
+
+
+def test_threads_are_left_to_torch_unless_they_are_named():
+    opening = Opening()
+    for flags in ([], ["--threads", "3"]):
+        run_gateway(flags, opening)
+    assert [options.compute_threads for options, _ in opening.asked] == [None, 3]
