@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ninfer.text.automata.characters import CharacterSet
 from ninfer.text.emitter.contexts import split_contexts
 from ninfer.text.emitter.follow import Following
 from ninfer.text.emitter.lowering import lower
@@ -13,6 +14,9 @@ from ninfer.text.emitter.spelling import spell_class
 from ninfer.text.grammar import Grammar
 
 ROOT = "root"
+
+_JSON_ENDS = CharacterSet.from_text(",}"), CharacterSet.from_text(",]")
+"""What may follow a value in JSON: parts of it are rounded up, so that grammars share masks."""
 
 _FOLLOW_LIMIT = 1_000
 """Characters: what nearly anything may follow gains nothing from a lookahead."""
@@ -47,4 +51,6 @@ def _hint(following: Following) -> str:
     characters = following.characters
     if characters is None or len(characters) > _FOLLOW_LIMIT:
         return ""
+    if characters:
+        characters = next((ends for ends in _JSON_ENDS if not characters - ends), characters)
     return f" (= {spell_class(characters)})"

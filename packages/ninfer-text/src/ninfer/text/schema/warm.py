@@ -1,6 +1,7 @@
 """Schemas and beginnings of answers that pass the rules which grammars of schemas share.
 
-Walking them once at start-up makes the core build those masks off the request path.
+Walking them once at start-up makes the core build those masks off the request path. Lengths have
+no place here: masks inside of a count are built anew in every grammar.
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ SCHEMA_WALKS: Sequence[tuple[str, str]] = (
     ('{"type":"object","properties":{"name":{}}}', '{"name":1,"namer":2,"Zulu":3,"n":4}'),
     ('{"type":"string","minLength":1}', '"ab"'),
     ('{"type":"string","minLength":2}', '"ab"'),
-    ('{"type":"string","maxLength":255}', '"ab\\nab"'),
-    ('{"type":"string","minLength":1,"maxLength":255}', '"ab\\nab"'),
     ('{"type":"string","format":"date-time"}', '"2024-02-29T12:00:00.5Z"'),
     ('{"type":"string","format":"uri"}', '"https://a.example/b?c=%20#d"'),
     ('{"type":"string","format":"email"}', '"a.b@c-d.example"'),
