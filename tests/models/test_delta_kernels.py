@@ -29,7 +29,7 @@ def differences(device: str) -> Iterator[float]:
 def rule_differences(
     device: str, rows: int, heads: int, columns: int, key_dim: int, value_dim: int
 ) -> Iterator[float]:
-    from ninfer.runtime.models.gated_delta_kernel import delta_in_one_launch
+    from ninfer.runtime.models.gated_delta_kernel import gated_delta_rows
 
     draw = torch.Generator().manual_seed(columns)
 
@@ -38,19 +38,26 @@ def rule_differences(
 
     keys = functional.normalize(normal(rows, heads, columns, key_dim), dim=-1)
     queries = functional.normalize(normal(rows, heads, columns, key_dim), dim=-1)
-    values = normal(rows, columns, heads, value_dim).transpose(1, 2)
-    decay = -normal(rows, columns, heads).abs().transpose(1, 2)
-    beta = normal(rows, columns, heads).sigmoid().transpose(1, 2)
-    given = (queries, keys, values, decay, beta, normal(rows, heads, key_dim, value_dim))
-    read, records = gated_delta(*given)
-    found = delta_in_one_launch(*(part.to(device) for part in given))
-    for one, other in zip((read, records.deltas, records.log_decay), found, strict=True):
+    values = normal(rows, heads, columns, value_dim)
+    decay = -normal(rows, heads, columns).abs()
+    beta = normal(rows, heads, columns).sigmoid()
+    given = (queries, keys, values, decay, beta)
+    states, pool_rows = normal(rows + 2, heads, key_dim, value_dim), torch.arange(rows) + 1
+    read, records = gated_delta(*given, states[pool_rows])
+    moved = (part.to(device) for part in (*given, states))
+    told, found = gated_delta_rows(*moved, in_a_table(pool_rows, device))
+    for one, other in zip((read, *records[1:]), (told, *found[1:]), strict=True):
         yield float((one - other.cpu()).abs().max())
+
+
+def in_a_table(numbers: Tensor, device: str) -> Tensor:
+    """Return numbers as a round tells them: one column of a wide table."""
+    return torch.stack((numbers, numbers + 1), dim=1).to(device)[:, 0]
 
 
 def mixer_differences(device: str) -> Iterator[float]:
     from ninfer.runtime.models.config import DeltaConfig
-    from ninfer.runtime.models.delta_mixer_kernel import convolve, gated_norm
+    from ninfer.runtime.models.delta_mixer_kernel import convolve, gated_norm, joined
 
     draw = torch.Generator().manual_seed(9)
     rows, columns, config = 3, 5, DeltaConfig((0,), 2, 4, 16, 24, 4)
@@ -72,6 +79,11 @@ def mixer_differences(device: str) -> Iterator[float]:
     expected[0] = expected[0] / 4
     for one, other in zip(expected, found, strict=True):
         yield float((one.transpose(1, 2) - other.cpu()).abs().max())
+    tails, pool_rows = torch.randn(5, 3, 8, generator=draw), torch.tensor([4, 0, 2])
+    new = torch.randn(rows * columns, 11, generator=draw)[:, 2:10]
+    whole = joined(tails.to(device), in_a_table(pool_rows, device), new.to(device), columns)
+    cat = torch.cat((tails[pool_rows], new.reshape(rows, columns, 8)), dim=1)
+    yield float((whole.cpu() - cat).abs().max())
     read = torch.randn(rows, 4, columns, 24, generator=draw)
     scale, z = torch.randn(24, generator=draw), torch.randn(15, 200, generator=draw)[:, 7:103]
     out = gated_norm(*(part.to(device) for part in (read, scale, z)), 1e-6, torch.float32)
@@ -84,7 +96,6 @@ def fold_differences(device: str) -> Iterator[float]:
 
     draw = torch.Generator().manual_seed(4)
     layers, heads, columns = 2, 3, 5
-    # Rows of a round are told in the columns of one table.
     counts, pool_rows = torch.tensor([3, 0, 5]), torch.tensor([4, 0, 2])
     states = torch.randn(layers, 5, heads, 16, 24, generator=draw)
     records = DeltaRecords(
@@ -96,7 +107,7 @@ def fold_differences(device: str) -> Iterator[float]:
     folded = fold(states[:, pool_rows].flatten(0, 1), records, counts.repeat(layers))
     expected[:, pool_rows] = folded.view(layers, 3, heads, 16, 24)
     found = states.to(device, copy=True)
-    rows = torch.stack((pool_rows, pool_rows), dim=1).to(device)[:, 0]
+    rows = in_a_table(pool_rows, device)
     moved = DeltaRecords(*(part.to(device) for part in records))
     fold_in_place(found, rows, moved, counts.to(device))
     # A row that keeps nothing, and one that is not there, stay bit for bit.
@@ -131,7 +142,7 @@ def test_the_interpreted_kernels_compute_what_torch_does() -> None:
     from support.interpreted import interpreted
 
     found = interpreted(__file__)
-    assert len(found) == 3 * len(SIZES) + 9
+    assert len(found) == 3 * len(SIZES) + 10
     assert max(found) < TOLERANCE
 
 

@@ -11,7 +11,7 @@ order of sums. Assumes: rows of equally many columns, none of them dead.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import torch
 import triton
@@ -19,6 +19,8 @@ import triton.language as tl
 from torch import Tensor
 
 from ninfer.runtime.models.config import DeltaConfig
+
+_JOINED: Final = 1024
 
 
 class MixerInputs(NamedTuple):
@@ -33,6 +35,23 @@ class MixerInputs(NamedTuple):
     values: Tensor
     decay: Tensor
     beta: Tensor
+
+
+def joined(tails: Tensor, pool_rows: Tensor, new: Tensor, columns: int) -> Tensor:
+    """Return the tail of every row and then its new columns, dtype[R, tail + T, conv_rows].
+
+    Shapes: tails dtype[rows, tail, conv_rows] of one layer, of which row r takes ``pool_rows[r]``;
+            new dtype[R · T, conv_rows].
+    """
+    _, tail, width = tails.shape
+    rows = len(pool_rows)
+    out = torch.empty((rows, tail + columns, width), device=new.device, dtype=new.dtype)
+    grid = (rows, tail + columns, triton.cdiv(width, _JOINED))
+    _join[grid](
+        tails, pool_rows, new, out, *tails.stride()[:2], pool_rows.stride(0), new.stride(0),
+        tail, width, BLOCK=_JOINED, num_warps=4,
+    )  # fmt: skip
+    return out
 
 
 def convolve(
@@ -84,6 +103,24 @@ def gated_norm(
         WIDTH=triton.next_power_of_2(width), num_warps=1,
     )  # fmt: skip
     return out
+
+
+@triton.jit
+def _join(
+    tails, pool_rows, new, out, tail_row, tail_column, pool_row, new_column, tail, width,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    row, column = tl.program_id(0), tl.program_id(1)
+    number = tl.program_id(2) * BLOCK + tl.arange(0, BLOCK)
+    is_number = number < width
+    columns = tl.num_programs(1)
+    if column < tail:
+        own = tails + tl.load(pool_rows + row * pool_row) * tail_row + column * tail_column
+        value = tl.load(own + number, mask=is_number)
+    else:
+        own = new + (row * (columns - tail) + column - tail) * new_column
+        value = tl.load(own + number, mask=is_number)
+    tl.store(out + (row * columns + column) * width + number, value, mask=is_number)
 
 
 @triton.jit

@@ -1,8 +1,7 @@
 """Taking accepted columns into recurrent states, in Triton: states are read and written once.
 
 Implements: ninfer.runtime.models.gated_delta.fold, in the pool itself. Match: its torch path, up to
-the order of sums. Assumes: at most MOST_COLUMNS columns; no pool row twice; everything but
-pool_rows contiguous.
+the order of sums. Assumes: no pool row twice; everything but pool_rows contiguous.
 """
 
 # Triton reads annotations of a kernel's parameters as its own, and constants are spelled like such.
@@ -30,12 +29,11 @@ def fold_in_place(states: Tensor, pool_rows: Tensor, records: DeltaRecords, coun
     """
     layers, _, heads, key_dim, value_dim = states.shape
     columns = records.keys.shape[2]
-    held = max(16, triton.next_power_of_2(columns))
     grid = (layers * len(pool_rows), heads, triton.cdiv(value_dim, _BLOCK))
     _fold[grid](
         states, pool_rows, records.keys, records.deltas, records.log_decay, counts,
         *states.stride()[:4], pool_rows.stride(0), len(pool_rows), columns, key_dim, value_dim,
-        HELD=held, KEY=max(16, triton.next_power_of_2(key_dim)), BLOCK=_BLOCK, num_warps=4,
+        KEY=triton.next_power_of_2(key_dim), BLOCK=_BLOCK, num_warps=4,
     )  # fmt: skip
 
 
@@ -44,34 +42,27 @@ def _fold(
     states, pool_rows, keys, deltas, log_decay, counts,
     state_layer, state_row, state_head, state_key, pool_row,
     rows, columns, key_dim, value_dim,
-    HELD: tl.constexpr, KEY: tl.constexpr, BLOCK: tl.constexpr,
+    KEY: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     which, head, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     row = which % rows
-    count = tl.load(counts + row)
+    count = tl.load(counts + row).to(tl.int32)
     if count > 0:
-        place = tl.arange(0, HELD)
-        is_kept = place < count
         number = tl.arange(0, KEY)
+        is_key = number < key_dim
         target = part * BLOCK + tl.arange(0, BLOCK)
-        first = (which * tl.num_programs(1) + head) * columns
-        summed = tl.load(log_decay + first + place, mask=is_kept, other=0.0)
-        reached = tl.sum(tl.where(place == count - 1, summed, 0.0), 0)
-        weights = tl.where(is_kept, tl.exp(tl.where(is_kept, reached - summed, 0.0)), 0.0)
-        k = tl.load(
-            keys + (first + place)[None, :] * key_dim + number[:, None],
-            mask=is_kept[None, :] & (number < key_dim)[:, None], other=0.0,
-        )  # fmt: skip
-        d = tl.load(
-            deltas + (first + place)[:, None] * value_dim + target[None, :],
-            mask=is_kept[:, None] & (target < value_dim)[None, :], other=0.0,
-        )  # fmt: skip
+        is_value = target < value_dim
         own = (
             states + (which // rows) * state_layer + tl.load(pool_rows + row * pool_row) * state_row
         )
-        own += head * state_head
-        at = own + number[:, None] * state_key + target[None, :]
-        is_state = (number < key_dim)[:, None] & (target < value_dim)[None, :]
-        old = tl.load(at, mask=is_state, other=0.0)
-        added = tl.dot(k * weights[None, :], d, input_precision="ieee")
-        tl.store(at, old * tl.exp(reached) + added, mask=is_state)
+        at = own + head * state_head + number[:, None] * state_key + target[None, :]
+        is_state = is_key[:, None] & is_value[None, :]
+        first = (which * tl.num_programs(1) + head) * columns
+        reached = tl.load(log_decay + first + count - 1)
+        state = tl.load(at, mask=is_state, other=0.0) * tl.exp(reached)
+        for place in range(first, first + count):
+            weight = tl.exp(reached - tl.load(log_decay + place))
+            k = tl.load(keys + place * key_dim + number, mask=is_key, other=0.0)
+            d = tl.load(deltas + place * value_dim + target, mask=is_value, other=0.0)
+            state += (k * weight)[:, None] * d[None, :]
+        tl.store(at, state, mask=is_state)

@@ -12,8 +12,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ninfer.runtime.models.kernels import MOST_COLUMNS, has_kernels
-
 BLOCK_COLUMNS = 64
 """Columns of one triangular solve; longer inputs go block after block."""
 
@@ -123,11 +121,6 @@ def _block(
     queries: Tensor, keys: Tensor, values: Tensor, decay: Tensor, beta: Tensor, state: Tensor
 ) -> tuple[Tensor, DeltaRecords]:
     columns = queries.shape[2]
-    if has_kernels(queries.device.type) and columns <= MOST_COLUMNS:
-        from ninfer.runtime.models.gated_delta_kernel import delta_in_one_launch
-
-        read, deltas, log_decay = delta_in_one_launch(queries, keys, values, decay, beta, state)
-        return read, DeltaRecords(keys, deltas, log_decay)
     log_decay = decay.cumsum(-1)
     lower = torch.ones(columns, columns, dtype=torch.bool, device=queries.device).tril()
     between = (log_decay[..., :, None] - log_decay[..., None, :]).masked_fill(~lower, -torch.inf)

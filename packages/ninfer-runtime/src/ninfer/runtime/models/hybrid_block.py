@@ -74,13 +74,13 @@ class DeltaBlock:
             [c.conv_rows, c.value_rows, c.value_heads, c.value_heads],
             dim=-1,
         )
+        if has_kernels(x.device.type) and plan.padding is None:
+            mixed = self._in_few_launches(u, z, b, a, plan, pool)
+            return self._output.added_to(x, mixed)
         tails = pool.tails[self._place].index_select(0, plan.pool_rows)
         inputs = torch.cat((tails, plan.pad(u)), dim=1)
-        states = pool.states[self._place].index_select(0, plan.pool_rows)
-        if has_kernels(x.device.type) and plan.padding is None:
-            mixed = self._in_few_launches(inputs, states, plan.pad(a), plan.pad(b), z, plan, pool)
-            return self._output.added_to(x, mixed)
         queries, keys, values = self._convolved(inputs)
+        states = pool.states[self._place].index_select(0, plan.pool_rows)
         gates = self._gates(plan.pad(a), plan.pad(b), plan)
         read, records = gated_delta(queries, keys, values, *gates, states)
         pool.record(plan, inputs, states, records)
@@ -90,22 +90,25 @@ class DeltaBlock:
         return self._output.added_to(x, mixed.flatten(1).to(x.dtype))
 
     def _in_few_launches(
-        self,
-        inputs: Tensor,
-        states: Tensor,
-        a: Tensor,
-        b: Tensor,
-        z: Tensor,
-        plan: RecurrentPlan,
-        pool: RecurrentPool,
+        self, u: Tensor, z: Tensor, b: Tensor, a: Tensor, plan: RecurrentPlan, pool: RecurrentPool
     ) -> Tensor:
         """Return what enters the output product; a device pays for each launch."""
-        from ninfer.runtime.models.delta_mixer_kernel import convolve, gated_norm
+        from ninfer.runtime.models.delta_mixer_kernel import convolve, gated_norm, joined
+        from ninfer.runtime.models.gated_delta_kernel import gated_delta_rows
 
+        states, rows = pool.states[self._place], plan.pool_rows
+        inputs = joined(pool.tails[self._place], rows, u, plan.columns)
         rates = self._rate, self._step_bias
-        ready = convolve(self._config, inputs, self._conv, a, b, *rates, UNIT_EPS)
-        read, records = gated_delta(*ready, states)
-        pool.record(plan, inputs, states, records)
+        gates = plan.pad(a), plan.pad(b)
+        ready = convolve(self._config, inputs, self._conv, *gates, *rates, UNIT_EPS)
+        if plan.is_whole:
+            # A whole chunk of a prompt: many columns, and the states after them are wanted.
+            found = states.index_select(0, rows)
+            read, records = gated_delta(*ready, found)
+            pool.record(plan, inputs, found, records)
+        else:
+            read, records = gated_delta_rows(*ready, states, rows)
+            pool.record(plan, inputs, states, records)
         return gated_norm(read, self._gate_norm, z, self._eps, inputs.dtype)
 
     def _convolved(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:

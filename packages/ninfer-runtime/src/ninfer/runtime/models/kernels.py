@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.util import find_spec
-from typing import Final
-
-MOST_COLUMNS: Final = 16
-"""Columns of a row that the kernels of recurrent states take at once."""
 
 
 @cache

@@ -16,7 +16,7 @@ from torch import Tensor
 from ninfer.contract import IntegrityError
 from ninfer.runtime.models.config import DeltaConfig
 from ninfer.runtime.models.gated_delta import DeltaRecords, fold, fold_all
-from ninfer.runtime.models.kernels import MOST_COLUMNS, has_kernels
+from ninfer.runtime.models.kernels import has_kernels
 from ninfer.runtime.models.recurrent_plan import RecurrentPlan
 
 
@@ -164,7 +164,7 @@ class RecurrentPool:
         delta = DeltaRecords(*map(torch.cat, zip(*(found.delta for found in layers), strict=True)))
         tails = _tails(inputs, every, places)
         self.tails.index_copy_(1, pool_rows, tails.view(len(layers), len(counts), places, -1))
-        if has_kernels(self.states.device.type) and records.plan.columns <= MOST_COLUMNS:
+        if has_kernels(self.states.device.type):
             from ninfer.runtime.models.fold_kernel import fold_in_place
 
             fold_in_place(self.states, pool_rows, delta, counts)

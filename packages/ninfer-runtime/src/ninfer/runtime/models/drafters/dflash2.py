@@ -5,8 +5,6 @@ Source: specification 8.2 and 9.3; reference contract, section 3.4.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
@@ -45,43 +43,40 @@ class Dflash2Drafter(DflashDrafter):
         unary, places = _candidates(logits.float())
         ids = self._head.tokens(places)
         modulation = self._modulation(hidden.flatten(0, 1)).view(*hidden.shape[:2], -1)
-        walk = _Walk(*keys)
-        drafts, laws = [], []
+        successors = self._successor[ids].float()
+        draws = _draws(keys, ids.shape[1])
+        chosen, drafts, laws = keys.anchors, [], []
         for place in range(ids.shape[1]):
-            left = (self._predecessor[walk.chosen] * modulation[:, place]).float()
-            right = self._successor[ids[:, place]].float()
-            energies = unary[:, place] + torch.einsum("br,bcr->bc", left, right)
-            walk, q = walk.step(energies, ids[:, place])
-            drafts.append(walk.chosen)
+            left = (self._predecessor[chosen] * modulation[:, place]).float()
+            energies = unary[:, place] + torch.einsum("br,bcr->bc", left, successors[:, place])
+            q = _law(energies, keys.temperatures)
+            chosen = _drawn(q, ids[:, place], draws[:, place])
+            drafts.append(chosen)
             laws.append(q)
         return Proposal(torch.stack(drafts, 1), SparseProposal(ids, torch.stack(laws, 1)))
 
 
-class _Walk(NamedTuple):
-    """Where every row stands: the token chosen last and the logical position of the next one."""
+def _draws(keys: DraftKeys, drafts: int) -> Tensor:
+    """Return the uniform number of every draft, float64[B, K']."""
+    seeds, zeros = keys.seeds.unsqueeze(1), torch.zeros_like(keys.seeds).unsqueeze(1)
+    positions = keys.positions.unsqueeze(1) + torch.arange(drafts, device=zeros.device)
+    return uniforms(seeds, positions, zeros + RngPurpose.DFLASH2_PROPOSAL, zeros)
 
-    chosen: Tensor
-    positions: Tensor
-    seeds: Tensor
-    temperatures: Tensor
 
-    def step(self, energies: Tensor, ids: Tensor) -> tuple[_Walk, Tensor]:
-        """Return the walk after choosing among candidates, and what it was drawn from.
+def _law(energies: Tensor, temperatures: Tensor) -> Tensor:
+    """Return what one place's draft is drawn from, float32[B, Q]."""
+    is_greedy = (temperatures <= 0).unsqueeze(1)
+    best = energies.argmax(1, keepdim=True)
+    divisor = temperatures.unsqueeze(1).masked_fill(is_greedy, 1.0)
+    q = torch.softmax(energies / divisor, dim=1)
+    return torch.where(is_greedy, torch.zeros_like(q).scatter_(1, best, 1.0), q)
 
-        Shapes: energies float32[B, Q]; ids int64[B, Q]; the law float32[B, Q].
-        """
-        is_greedy = (self.temperatures <= 0).unsqueeze(1)
-        best = energies.argmax(1, keepdim=True)
-        divisor = self.temperatures.unsqueeze(1).masked_fill(is_greedy, 1.0)
-        q = torch.softmax(energies / divisor, dim=1)
-        q = torch.where(is_greedy, torch.zeros_like(q).scatter_(1, best, 1.0), q)
-        zeros = torch.zeros_like(self.seeds)
-        purpose = zeros + RngPurpose.DFLASH2_PROPOSAL
-        u = uniforms(self.seeds, self.positions, purpose, zeros).unsqueeze(1)
-        mass = q.double().cumsum(1)
-        place = (mass <= u * mass[:, -1:]).sum(1, keepdim=True)
-        chosen = ids.gather(1, place).squeeze(1)
-        return self._replace(chosen=chosen, positions=self.positions + 1), q
+
+def _drawn(q: Tensor, ids: Tensor, draws: Tensor) -> Tensor:
+    """Return the ids int64[B] at which the summed law exceeds the draws."""
+    mass = q.double().cumsum(1)
+    place = (mass <= draws.unsqueeze(1) * mass[:, -1:]).sum(1, keepdim=True)
+    return ids.gather(1, place).squeeze(1)
 
 
 def _candidates(logits: Tensor) -> tuple[Tensor, Tensor]:
