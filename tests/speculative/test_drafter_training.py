@@ -245,7 +245,8 @@ def test_serving_drafts_what_training_judged(kind: str, target: Target, tmp_path
         proposed = served.propose([row], served.new_pool(4)).tokens[0].tolist()
         # What serving proposes is put where the next tokens stand: judged, all of it is accepted.
         told = torch.tensor([text[: anchor + 1] + proposed])
-        batch = Batch(told, torch.arange(told.shape[1])[None] > anchor)
+        is_answer = torch.arange(told.shape[1])[None] > anchor
+        batch = Batch(told, is_answer, torch.tensor([False]))
         judged = Lesson.of(batch, target, (0, 2))
         if isinstance(drafter, MtpDrafter):
             counts = MtpObjective(drafter, target, shortlist, drafts).accepted(judged, drafts)

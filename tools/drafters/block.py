@@ -16,6 +16,8 @@ from drafters.block_layer import BlockLayer, BlockView
 from drafters.target import Shape, Target, rotation
 
 CANDIDATES = 16
+BLOCKS_STEP = 8
+"""Blocks of a row are made up to multiples of this: few shapes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,7 @@ def anchors_of(answered: Tensor, per_answer: float, generator: torch.Generator |
         draw = torch.rand(follows.shape, generator=generator, device=follows.device)
         order = draw.masked_fill(~follows, -1.0)
     columns = order.sort(dim=1, descending=True, stable=True).indices
-    blocks = max(1, int(wanted.max()))
+    blocks = min(-(-int(wanted.max()) // BLOCKS_STEP) * BLOCKS_STEP, follows.shape[1])
     real = torch.arange(blocks, device=follows.device) < wanted[:, None]
     return Anchors(columns[:, :blocks].masked_fill(~real, 0), real)
 

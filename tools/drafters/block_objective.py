@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from drafters.block import CANDIDATES, Anchors, BlockDrafter, anchors_of, is_followed
 from drafters.lesson import Lesson
+from drafters.selection import Selection
 from drafters.shortlist import Shortlist
 from drafters.target import Target
 
@@ -36,20 +37,20 @@ class BlockObjective:
         hidden, places, wanted = self._states(lesson, anchors)
         truth, before = _around(lesson.tokens, places, anchors)
         truth = self._list.place_of(truth)
-        wanted = wanted & (truth >= 0)
+        chosen = Selection.of(wanted & (truth >= 0))
         k = torch.arange(self.drafter.plan.block, device=hidden.device)
-        weight = torch.exp(-k / GAMMA).expand(wanted.shape)[wanted]
-        hidden, truth, before = hidden[wanted], truth[wanted], before[wanted]
-        logits = functional.linear(hidden, self._list.head)
-        loss = _weighted(functional.cross_entropy(logits.float(), truth, reduction="none"), weight)
+        weight = chosen.of_each(torch.exp(-k / GAMMA).expand(wanted.shape))
+        hidden, before = chosen.rows(hidden), chosen.of_each(before)
+        truth = chosen.of_each(truth).clamp_min(0)
+        logits = functional.linear(hidden, self._list.head).float()
+        loss = chosen.mean(functional.cross_entropy(logits, truth, reduction="none"), weight)
         if not self.drafter.plan.selector_rank:
             return loss
-        values, ids = logits.float().topk(CANDIDATES, dim=-1)
+        values, ids = logits.topk(CANDIDATES, dim=-1)
         right = ids == truth[:, None]
-        has_truth = right.any(-1)
         scores = self.drafter.energies(hidden, values, self._list.ids[ids], before)
         entropy = -scores.log_softmax(-1).masked_fill(~right, 0.0).sum(-1)
-        return loss + _weighted(entropy, weight * has_truth)
+        return loss + chosen.mean(entropy, weight * right.any(-1))
 
     @torch.no_grad()
     def accepted(self, lesson: Lesson, drafts: int) -> Tensor:
@@ -101,7 +102,3 @@ def _around(tokens: Tensor, places: Tensor, anchors: Anchors) -> tuple[Tensor, T
     truth = tokens.gather(1, places.flatten(1)).view(places.shape)
     anchor = tokens.gather(1, anchors.columns)[..., None]
     return truth, torch.cat((anchor, truth[..., :-1]), dim=-1)
-
-
-def _weighted(values: Tensor, weight: Tensor) -> Tensor:
-    return (values * weight).sum() / weight.sum().clamp_min(1e-6)

@@ -24,11 +24,13 @@ SORTED_BATCHES = 64
 class Batch(NamedTuple):
     """Padded dialogues.
 
-    Shapes: tokens int64[B, T]; answered bool[B, T], where an answer's token stands.
+    Shapes: tokens int64[B, T]; answered bool[B, T], where an answer's token stands; is_json
+            bool[B], whose answer was held to JSON.
     """
 
     tokens: Tensor
     answered: Tensor
+    is_json: Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ class Batches:
     def __init__(self, dialogues: Dialogues, batch_tokens: int, device: torch.device) -> None:
         self._tokens = dialogues.tokens.to(device)
         self._lengths, self._answers = dialogues.lengths, dialogues.answers
+        self._is_json = (dialogues.flags & JSON) > 0
         self._offsets = dialogues.offsets()
         self._batch_tokens, self._device = batch_tokens, device
 
@@ -135,7 +138,7 @@ class Batches:
         for first in range(0, len(order), together):
             part = sorted(order[first : first + together], key=lengths.__getitem__, reverse=True)
             while part:
-                rows = max(1, self._batch_tokens // lengths[part[0]])
+                rows = max(1, self._batch_tokens // _stepped(lengths[part[0]]))
                 groups.append(part[:rows])
                 part = part[rows:]
         source.shuffle(groups)
@@ -148,9 +151,14 @@ class Batches:
             values[chosen].to(self._device)[:, None]
             for values in (self._lengths, self._answers, self._offsets)
         )
-        longest = -(-int(self._lengths[chosen].max()) // COLUMN_STEP) * COLUMN_STEP
+        longest = _stepped(int(self._lengths[chosen].max()))
         columns = torch.arange(longest, device=self._device)[None]
         is_text = columns < lengths
         places = (offsets + columns).masked_fill(~is_text, 0)
         tokens = self._tokens[places].to(torch.int64).masked_fill(~is_text, 0)
-        return Batch(tokens, is_text & (columns >= answers))
+        is_json = self._is_json[chosen].to(self._device)
+        return Batch(tokens, is_text & (columns >= answers), is_json)
+
+
+def _stepped(columns: int) -> int:
+    return -(-columns // COLUMN_STEP) * COLUMN_STEP

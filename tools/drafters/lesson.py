@@ -15,12 +15,14 @@ from drafters.target import Target
 class Lesson(NamedTuple):
     """Dialogues and the target's states over them.
 
-    Shapes: tokens int64[B, T]; answered bool[B, T], where an answer's token stands; hidden
-            [B, T, H] after the final norm; streams [B, T, taps · H], empty without taps.
+    Shapes: tokens int64[B, T]; answered bool[B, T], where an answer's token stands; is_json
+            bool[B]; hidden [B, T, H] after the final norm; streams [B, T, taps · H], empty
+            without taps.
     """
 
     tokens: Tensor
     answered: Tensor
+    is_json: Tensor
     hidden: Tensor
     streams: Tensor
 
@@ -32,6 +34,9 @@ class Lesson(NamedTuple):
 
     def padded(self, columns: int) -> Lesson:
         """Return the same with that many empty columns behind it."""
-        widths = ((0, columns), (0, columns), (0, 0, 0, columns), (0, 0, 0, columns))
-        parts = zip(self, widths, strict=True)
-        return Lesson(*(functional.pad(part, width) for part, width in parts))
+        return self._replace(
+            tokens=functional.pad(self.tokens, (0, columns)),
+            answered=functional.pad(self.answered, (0, columns)),
+            hidden=functional.pad(self.hidden, (0, 0, 0, columns)),
+            streams=functional.pad(self.streams, (0, 0, 0, columns)),
+        )

@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from drafters.lesson import Lesson
 from drafters.mtp import MtpDrafter
+from drafters.selection import Selection
 from drafters.shortlist import Shortlist
 from drafters.target import Target
 
@@ -28,8 +29,10 @@ class MtpObjective:
     def loss(self, lesson: Lesson) -> Tensor:
         """Return the mean cross entropy between the target's law and the drafter's.
 
-        Math: Σ_j 0.8^(j−1) · CE(softmax(head h_{t+j} / 0.7), softmax(head g_t^j)) over the
-              shortlist, over every t for which x_{t+1+j} belongs to an answer.
+        Math: Σ_j 0.8^(j−1) · CE(p_{t+j}, softmax(head g_t^j)) over the shortlist, over every t for
+              which x_{t+1+j} belongs to an answer. p is softmax(head h_{t+j} / 0.7); where an
+              answer was held to JSON the target's own law is not what was written, and p is one
+              at x_{t+1+j}.
         """
         padded = lesson.padded(self._steps + 1)
         hidden, followers = padded.hidden, self._followers(padded, self._steps)
@@ -37,11 +40,19 @@ class MtpObjective:
         total = hidden.new_zeros((), dtype=torch.float32)
         guesses = self.drafter(hidden[:, :columns], followers, self._steps)
         for step, guess in enumerate(guesses, start=1):
-            wanted = padded.answered[:, 1 + step : 1 + step + columns]
-            truth = functional.linear(hidden[:, step : step + columns][wanted], self._list.head)
-            ours = functional.linear(guess[wanted].to(self._target.dtype), self._list.head)
+            there = slice(1 + step, 1 + step + columns)
+            written = self._list.place_of(padded.tokens[:, there])
+            held = padded.is_json[:, None].expand_as(written)
+            chosen = Selection.of(padded.answered[:, there] & ~(held & (written < 0)))
+            truth = functional.linear(
+                chosen.rows(hidden[:, step : step + columns]), self._list.head
+            )
+            ours = functional.linear(chosen.rows(guess).to(self._target.dtype), self._list.head)
             law = (truth.float() / LAW_TEMPERATURE).softmax(-1)
-            entropy = functional.cross_entropy(ours.float(), law)
+            logs = ours.float().log_softmax(-1)
+            soft = -(law * logs).sum(-1)
+            hard = -logs.gather(1, chosen.of_each(written).clamp_min(0)[:, None])[:, 0]
+            entropy = chosen.mean(torch.where(chosen.of_each(held), hard, soft))
             total = total + STEP_WEIGHT ** (step - 1) * entropy
         return total
 
