@@ -46,9 +46,9 @@ class DraftContext:
     def absorb_to(self, column: int) -> None:
         """Note that the entries before a column are written now."""
         if self.features is not None:
-            left = self.features[column - self.absorbed :]
+            read, known = column - self.absorbed, len(self.features)
             # A copy, because a view would keep every column of its pass alive.
-            self.features = left.clone() if len(left) else None
+            self.features = self.features[read:].clone() if read < known else None
         self.is_stored = False
         self.absorbed = column
 

@@ -21,10 +21,12 @@ from ninfer.runtime.program.sequence import ResidentSequence
 class _HeldColumns(NamedTuple):
     """Features of a pending row; ``drafts`` are right if all of them stay.
 
-    With ``is_stored`` they lie where the row's next round finds them, else in a pass's output.
+    The first ``columns`` features are theirs. With ``is_stored`` they lie where the row's next
+    round finds them, else in a pass's output.
     """
 
     features: Tensor
+    columns: int
     drafts: tuple[int, ...] = ()
     is_stored: bool = False
 
@@ -55,13 +57,13 @@ class Drafting:
 
     def hold(self, resident: ResidentSequence, features: Tensor) -> None:
         """Keep the features of provisional columns until they are settled."""
-        self._held[resident.sequence] = _HeldColumns(features)
+        self._held[resident.sequence] = _HeldColumns(features, len(features))
 
     def hold_stored(
-        self, resident: ResidentSequence, features: Tensor, drafts: tuple[int, ...]
+        self, resident: ResidentSequence, features: Tensor, columns: int, drafts: tuple[int, ...]
     ) -> None:
-        """Keep provisional columns that lie in the row's store, and drafts that follow them all."""
-        self._held[resident.sequence] = _HeldColumns(features, drafts, is_stored=True)
+        """Keep the first provisional columns of a row's store, and drafts that follow them all."""
+        self._held[resident.sequence] = _HeldColumns(features, columns, drafts, is_stored=True)
 
     def settle(self, resident: ResidentSequence, accepted: int) -> None:
         """Add the accepted columns to their sequence; with all of them the drafts made ahead."""
@@ -69,13 +71,13 @@ class Drafting:
         if held is None or not accepted:
             return
         draft, lookahead = resident.draft, self.drafter.lookahead
-        is_whole = accepted == len(held.features)
-        drafts = held.drafts if is_whole else ()
-        features = held.features[:accepted]
+        drafts = held.drafts if accepted == held.columns else ()
         if held.is_stored and self.drafter.drafts_ahead and (drafts or draft.features is None):
             # The round read every column; the last ones stay at hand to go on from.
-            draft.restart(resident.frontier - lookahead, features[accepted - lookahead :], drafts)
+            left = held.features[accepted - lookahead : accepted]
+            draft.restart(resident.frontier - lookahead, left, drafts)
             return
+        features = held.features[:accepted]
         draft.extend(features if held.is_stored else features.clone(), is_stored=held.is_stored)
         if drafts:
             draft.absorb_to(resident.frontier - lookahead)
@@ -152,7 +154,8 @@ class Drafting:
             residents, licensed, extents, proposed, strict=True
         ):
             features = self._held[resident.sequence].features[: len(tokens)]
-            self._held[resident.sequence] = _HeldColumns(features, tuple(drafts[:extent]))
+            made = tuple(drafts[:extent])
+            self._held[resident.sequence] = _HeldColumns(features, len(tokens), made)
 
     def _unread(self, resident: ResidentSequence) -> Tensor:
         features = resident.draft.features

@@ -49,6 +49,7 @@ class StagedRound:
         self._residents = residents
         self._units = units
         self._stages = stages
+        self._stores = stages.store.unbind()
         self._masks = masks
         self._pool = pool
         self._drafting = drafting
@@ -175,6 +176,6 @@ class StagedRound:
                 left = rows.remaining[place] - len(tokens)
                 wanted = draft_extent(self._shape, len(resident.ledger) + len(tokens), left)
                 drafts = result[positions + 2 :][:wanted]
-                features = self._stages.store[resident.row, :columns]
-                self._drafting.hold_stored(resident, features, tuple(drafts))
+                store = self._stores[resident.row]
+                self._drafting.hold_stored(resident, store, columns, tuple(drafts))
         return pending
