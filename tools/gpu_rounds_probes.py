@@ -69,6 +69,7 @@ class TimedUnit:
         if not self._marks:
             return 0.0, 0.0, 0.0
         a, b, c, d = self._marks
+        d.synchronize()
         return a.elapsed_time(b), b.elapsed_time(c), c.elapsed_time(d)
 
 

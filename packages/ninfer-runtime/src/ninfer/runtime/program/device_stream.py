@@ -6,26 +6,38 @@ import torch
 
 
 class DeviceStream:
-    """The stream that rounds run on, and the event that says drafts are in host memory."""
+    """The stream that rounds run on, and the events of what reaches the host within a round.
+
+    Each is marked inside a stage and awaited after its launch.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device if device.type == "cuda" else None
-        # External, so that a graph that records it makes it visible to the host at every launch.
-        self._ready: torch.cuda.Event | None = None
-        if self._device is not None:
-            self._ready = torch.cuda.Event(external=True)  # type: ignore[no-untyped-call]
-
-    def mark_ready(self) -> None:
-        """Say that drafts are there as soon as everything before is done."""
-        if self._ready is not None:
-            self._ready.record()
-
-    def wait_ready(self) -> None:
-        """Wait until the drafts of the last Forward are in host memory."""
-        if self._ready is not None:
-            self._ready.synchronize()
+        self.drafted = _Event(self._device)
+        self.licensed = _Event(self._device)
+        self.ahead = _Event(self._device)
 
     def settle(self) -> None:
         """Wait until everything that was launched is done."""
         if self._device is not None:
             torch.cuda.current_stream(self._device).synchronize()
+
+
+class _Event:
+    """Says that what was copied to host memory before it is there."""
+
+    def __init__(self, device: torch.device | None) -> None:
+        self._event: torch.cuda.Event | None = None
+        if device is not None:
+            # External, so that a graph that records it shows it to the host at every launch.
+            self._event = torch.cuda.Event(external=True)  # type: ignore[no-untyped-call]
+
+    def mark(self) -> None:
+        """Let it happen as soon as everything launched before is done."""
+        if self._event is not None:
+            self._event.record()
+
+    def wait(self) -> None:
+        """Wait for the last one that was marked."""
+        if self._event is not None:
+            self._event.synchronize()

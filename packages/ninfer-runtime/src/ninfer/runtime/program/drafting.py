@@ -5,7 +5,7 @@ Columns of a pending batch are held until the commit says how many of them stay.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -22,13 +22,16 @@ class _HeldColumns(NamedTuple):
     """Features of a pending row; ``drafts`` are right if all of them stay.
 
     The first ``columns`` features are theirs. With ``is_stored`` they lie where the row's next
-    round finds them, else in a pass's output.
+    round finds them, else in a pass's output. A round that still drafts ahead puts ``wanted``
+    drafts at ``place``.
     """
 
     features: Tensor
     columns: int
     drafts: tuple[int, ...] = ()
     is_stored: bool = False
+    place: int = 0
+    wanted: int = 0
 
 
 class Drafting:
@@ -43,6 +46,8 @@ class Drafting:
         self._draft_limit = shape.draft_limit
         self._context_tokens = shape.context_tokens
         self._held: dict[SequenceId, _HeldColumns] = {}
+        self._await: Callable[[], list[list[int]]] | None = None
+        self._ahead: list[list[int]] = []
 
     def observe(self, resident: ResidentSequence, features: Tensor) -> None:
         """Read columns that just became part of a sequence, except for the last that must wait."""
@@ -60,10 +65,16 @@ class Drafting:
         self._held[resident.sequence] = _HeldColumns(features, len(features))
 
     def hold_stored(
-        self, resident: ResidentSequence, features: Tensor, columns: int, drafts: tuple[int, ...]
+        self, resident: ResidentSequence, features: Tensor, columns: int, place: int, wanted: int
     ) -> None:
-        """Keep the first provisional columns of a row's store, and drafts that follow them all."""
-        self._held[resident.sequence] = _HeldColumns(features, columns, drafts, is_stored=True)
+        """Keep the first provisional columns of a row's store, which the round may draft after."""
+        self._held[resident.sequence] = _HeldColumns(
+            features, columns, is_stored=True, place=place, wanted=wanted
+        )
+
+    def await_ahead(self, drafts: Callable[[], list[list[int]]]) -> None:
+        """Note how to have the drafts that the round of the held columns is still making."""
+        self._await = drafts
 
     def settle(self, resident: ResidentSequence, accepted: int) -> None:
         """Add the accepted columns to their sequence; with all of them the drafts made ahead."""
@@ -71,7 +82,7 @@ class Drafting:
         if held is None or not accepted:
             return
         draft, lookahead = resident.draft, self.drafter.lookahead
-        drafts = held.drafts if accepted == held.columns else ()
+        drafts = self._drafts_after(held) if accepted == held.columns else ()
         if held.is_stored and self.drafter.drafts_ahead and (drafts or draft.features is None):
             # The round read every column; the last ones stay at hand to go on from.
             left = held.features[accepted - lookahead : accepted]
@@ -83,8 +94,9 @@ class Drafting:
             draft.absorb_to(resident.frontier - lookahead)
             draft.drafts = drafts
 
-    def drop(self) -> None:
-        """Forget every provisional column."""
+    def close_round(self) -> None:
+        """Wait for what the round still drafts, and forget every provisional column."""
+        self._made_ahead()
         self._held.clear()
 
     def read_ahead(self, residents: Sequence[ResidentSequence]) -> None:
@@ -156,6 +168,14 @@ class Drafting:
             features = self._held[resident.sequence].features[: len(tokens)]
             made = tuple(drafts[:extent])
             self._held[resident.sequence] = _HeldColumns(features, len(tokens), made)
+
+    def _drafts_after(self, held: _HeldColumns) -> tuple[int, ...]:
+        return tuple(self._made_ahead()[held.place][: held.wanted]) if held.wanted else held.drafts
+
+    def _made_ahead(self) -> list[list[int]]:
+        if self._await is not None:
+            self._ahead, self._await = self._await(), None
+        return self._ahead
 
     def _unread(self, resident: ResidentSequence) -> Tensor:
         features = resident.draft.features

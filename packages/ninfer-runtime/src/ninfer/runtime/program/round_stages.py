@@ -73,8 +73,7 @@ class RoundStages:
     @property
     def result_words(self) -> int:
         """Return the int64 numbers of one row's result."""
-        ahead = self._drafter is not None and self._drafter.drafts_ahead
-        return self.positions + 2 + (self._shape.draft_limit if ahead else 0)
+        return self.positions + 2
 
     @torch.inference_mode()
     def forward(self, rows: RoundRows, publish: Callable[[Tensor], None]) -> Verified:
@@ -105,12 +104,19 @@ class RoundStages:
         return Verified(logits[..., : self._shape.token_domain], features, drafts, distribution)
 
     @torch.inference_mode()
-    def finish(self, rows: RoundRows, verified: Verified, masks: Tensor) -> Tensor:
-        """Choose tokens, and draft what follows them where drafts are made ahead.
+    def finish(
+        self,
+        rows: RoundRows,
+        verified: Verified,
+        masks: Tensor,
+        publish: Callable[[Tensor], None],
+    ) -> Tensor | None:
+        """Choose tokens, and return what was drafted after them where drafts are made ahead.
 
-        Shapes: masks int32[B, P, W], read in rows whose record says constrained; the result
-                int64[B, words]: P licensed tokens, how many drafts were accepted, the status, and
-                K drafts made ahead.
+        Shapes:  masks int32[B, P, W], read in rows whose record says constrained; the drafts
+                 int64[B, K].
+        Effects: ``publish`` gets the result int64[B, words] before anything is drafted: P licensed
+                 tokens, how many drafts were accepted, and the status.
         """
         if self._drafter is None:
             sampled = masked_sampling(
@@ -121,7 +127,8 @@ class RoundStages:
                 workspace=self._workspace,
             )
             none = torch.zeros_like(sampled.tokens)
-            return torch.stack((sampled.tokens, none, sampled.status.long()), dim=1)
+            publish(torch.stack((sampled.tokens, none, sampled.status.long()), dim=1))
+            return None
         accepted = speculative_acceptance(
             verified.logits,
             rows.sampling,
@@ -132,12 +139,12 @@ class RoundStages:
             counts=self._counts,
             workspace=self._workspace,
         )
-        taken = accepted.accepted.long()
-        parts = [accepted.tokens, taken.unsqueeze(1), accepted.status.long().unsqueeze(1)]
-        if self._drafter.drafts_ahead:
-            ahead = self._ahead(rows, verified, accepted, taken)
-            parts.append(self._drafter.propose_paged(ahead, self._draft_pool).tokens)
-        return torch.cat(parts, dim=1)
+        taken, status = accepted.accepted.long(), accepted.status.long()
+        publish(torch.cat((accepted.tokens, taken.unsqueeze(1), status.unsqueeze(1)), dim=1))
+        if not self._drafter.drafts_ahead:
+            return None
+        ahead = self._ahead(rows, verified, accepted, taken)
+        return self._drafter.propose_paged(ahead, self._draft_pool).tokens
 
     def _block(self, rows: RoundRows) -> PagedProposal:
         """Return what a block drafter is asked before the target runs."""

@@ -37,8 +37,9 @@ class RoundUnit(Protocol):
 class EagerUnit:
     """Implements: RoundUnit; calls the stages as they are.
 
-    Shapes: masks int32[B, P, W] on the device; drafts int64[B, K] and result int64[B, words] in
-            host memory, which are written when the stream has come so far.
+    Shapes: masks int32[B, P, W] on the device; in host memory, written when the stream has come so
+            far: drafts int64[B, K] of this round, result int64[B, words], and ahead int64[B, K],
+            drafts of the next round.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class EagerUnit:
         masks: Tensor,
         drafts: Tensor,
         result: Tensor,
+        ahead: Tensor,
     ) -> None:
         self._stages = stages
         self._stream = stream
@@ -56,6 +58,7 @@ class EagerUnit:
         self._masks = masks
         self._drafts = drafts
         self._result = result
+        self._ahead = ahead
         self._verified: Verified | None = None
 
     def forward(self) -> None:
@@ -65,13 +68,19 @@ class EagerUnit:
     def finish(self) -> None:
         """Implements: RoundUnit.finish."""
         assert self._verified is not None
-        found = self._stages.finish(self._rows, self._verified, self._masks)
-        self._result.copy_(found, non_blocking=True)
+        drafts = self._stages.finish(self._rows, self._verified, self._masks, self._license)
+        if drafts is not None:
+            self._ahead.copy_(drafts, non_blocking=True)
+            self._stream.ahead.mark()
         self._verified = None
 
     def _publish(self, drafts: Tensor) -> None:
         self._drafts.copy_(drafts, non_blocking=True)
-        self._stream.mark_ready()
+        self._stream.drafted.mark()
+
+    def _license(self, result: Tensor) -> None:
+        self._result.copy_(result, non_blocking=True)
+        self._stream.licensed.mark()
 
 
 class CapturedUnit:

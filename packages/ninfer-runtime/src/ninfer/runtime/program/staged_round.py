@@ -79,11 +79,13 @@ class StagedRound:
             masks, waited = self._fill(rows, provider, constrained)
             filled = time.perf_counter()
             unit.finish()
-            self._units.stream.settle()
+            self._units.stream.licensed.wait()
             pending = self._outcome(rows, masks)
         except BaseException:
             self._units.stream.settle()
             self._pool.drop()
+            if self._drafting is not None:
+                self._drafting.close_round()
             raise
         device_seconds = launched - started + time.perf_counter() - filled
         return RoundOutcome(pending, device_seconds, waited)
@@ -152,7 +154,7 @@ class StagedRound:
         drafts, waited = rows.drafts, 0.0
         if drafts is None:
             started = time.perf_counter()
-            self._units.stream.wait_ready()
+            self._units.stream.drafted.wait()
             waited = time.perf_counter() - started
             found = self._units.drafts[: len(rows.residents)].tolist()
             drafts = [
@@ -164,6 +166,8 @@ class StagedRound:
         """Read the result and hold what the commit decides about."""
         positions = self._stages.positions
         pending = []
+        if self._drafting is not None and self._is_ahead:
+            self._drafting.await_ahead(self._ahead)
         results = self._units.result[: len(rows.residents)].tolist()
         for place, (resident, result) in enumerate(zip(rows.residents, results, strict=True)):
             accepted, status = result[positions : positions + 2]
@@ -174,8 +178,14 @@ class StagedRound:
             if self._drafting is not None:
                 columns = len(tokens) or 1
                 left = rows.remaining[place] - len(tokens)
-                wanted = draft_extent(self._shape, len(resident.ledger) + len(tokens), left)
-                drafts = result[positions + 2 :][:wanted]
+                wanted = 0
+                if self._is_ahead:
+                    wanted = draft_extent(self._shape, len(resident.ledger) + len(tokens), left)
                 store = self._stores[resident.row]
-                self._drafting.hold_stored(resident, store, columns, tuple(drafts))
+                self._drafting.hold_stored(resident, store, columns, place, wanted)
         return pending
+
+    def _ahead(self) -> list[list[int]]:
+        """Wait for the drafts of the next round; what the host does until then costs nothing."""
+        self._units.stream.ahead.wait()
+        return self._units.ahead.tolist()

@@ -190,6 +190,8 @@ class TorchProgram:
             if not tokens:
                 self._residents.close(resident)
             dispositions.append(disposition)
+        if self._drafting is not None:
+            self._drafting.close_round()
         return dispositions
 
     def abort(self, batch: PendingBatch) -> None:
@@ -198,7 +200,7 @@ class TorchProgram:
         self._pending = None
         self._pool.drop()
         if self._drafting is not None:
-            self._drafting.drop()
+            self._drafting.close_round()
 
     def release(self, sequence: SequenceId) -> None:
         """Implements: Program.release."""

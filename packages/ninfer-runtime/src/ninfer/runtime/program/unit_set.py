@@ -34,7 +34,7 @@ PROFILE_PAGES = 4
 class UnitSet:
     """The buffers of rounds and the units over them.
 
-    Shapes: ``drafts`` int64[rows, K] and ``result`` int64[rows, words] in host memory.
+    Shapes: ``drafts`` and ``ahead`` int64[rows, K], ``result`` int64[rows, words] in host memory.
     Raises: DeviceFailure — a unit cannot be captured.
     """
 
@@ -56,6 +56,7 @@ class UnitSet:
         )
         self.input = RoundInput(shape.rows, shape.draft_limit, self._profiles[-1], pool.device)
         self.drafts = _host((shape.rows, shape.draft_limit), on_device)
+        self.ahead = _host((shape.rows, shape.draft_limit), on_device)
         self.result = _host((shape.rows, stages.result_words), on_device)
         self._units: dict[tuple[int, int], RoundUnit] = {}
         # The largest first, so that the smaller ones find room in its graph memory.
@@ -78,6 +79,7 @@ class UnitSet:
             self._masks.words(rows, self._stages.positions),
             self.drafts[:rows],
             self.result[:rows],
+            self.ahead[:rows],
         )
 
     def _capture(self, sizes: Sequence[tuple[int, int]], pool: KvPool, most_rows: int) -> None:
