@@ -74,11 +74,10 @@ def test_the_interpreted_kernel_attends_as_copies_do() -> None:
     from support.interpreted import interpreted
 
     differences = interpreted(__file__)
-    assert len(differences) == 6
+    assert len(differences) == 2
     assert max(differences) < TOLERANCE[torch.float32]
 
 
 if __name__ == "__main__":
-    for chosen in CASES[:3]:
-        sys.stdout.write(f"{difference('cpu', *chosen)}\n")
-        sys.stdout.write(f"{difference('cpu', *chosen, sees_block=True)}\n")
+    for chosen, block in ((CASES[0], True), (CASES[1], False)):
+        sys.stdout.write(f"{difference('cpu', *chosen, sees_block=block)}\n")
