@@ -14,6 +14,7 @@ dialogues whose prompts it never saw.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Sequence
@@ -40,9 +41,9 @@ SHORTLISTS = {"mtp": 8192, "dflash": 16384, "dflash2": 16384}
 """Tokens that each kind may propose; an MTP drafter pays for them with every draft."""
 
 
-def main() -> int:
+def main(given: Sequence[str] | None = None) -> int:
     """Write dialogues, or train drafters on them."""
-    arguments = parse()
+    arguments = parse(given)
     torch.manual_seed(arguments.seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
@@ -55,7 +56,7 @@ def main() -> int:
     return 0
 
 
-def parse() -> argparse.Namespace:
+def parse(given: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     commands = parser.add_subparsers(dest="command", required=True)
@@ -83,7 +84,7 @@ def parse() -> argparse.Namespace:
     training.add_argument("--selector-rank", type=int, default=32, help="dflash2")
     training.add_argument("--start", type=Path, help="folder of an earlier run to go on from")
     training.add_argument("--judged", type=int, default=256, help="answers of a kind in the report")
-    return parser.parse_args()
+    return parser.parse_args(given)
 
 
 def write(arguments: argparse.Namespace, target: Target, until: float) -> None:
@@ -141,6 +142,10 @@ def make(arguments: argparse.Namespace, target: Target, until: float) -> None:
             "last_loss": round(loss, 4),
             "held_out": judged,
         }
+        if arguments.start is not None:
+            report["went_on_from"] = json.loads(
+                (arguments.start / kind / "report.json").read_text()
+            )
         write_json(arguments.out / kind / "report.json", report)
         print(kind, report, flush=True)
 
@@ -148,8 +153,7 @@ def make(arguments: argparse.Namespace, target: Target, until: float) -> None:
 def recipe_of(arguments: argparse.Namespace) -> dict[str, object]:
     """Return what a run can be repeated from, places left out."""
     places = ("command", "model", "dialogues", "out", "start")
-    recipe = {name: value for name, value in vars(arguments).items() if name not in places}
-    return recipe | {"goes_on": arguments.start is not None}
+    return {name: value for name, value in vars(arguments).items() if name not in places}
 
 
 def objective_of(

@@ -28,7 +28,7 @@ SHIPPED_PACKAGE = "ninfer_demo_drafters"
 def load_drafter(
     model: LoadedModel, backend: SpeculativeBackend, folder: Path | None = None
 ) -> Drafter:
-    """Load a drafter for a model: from a folder, out of its own checkpoint, or the shipped one.
+    """Load a drafter for a model: from a folder, else out of its own checkpoint, else as shipped.
 
     Raises: ModelError — there is none, it is of another backend, or its files do not fit the model.
     """
@@ -74,15 +74,27 @@ def _shipped_folder(model: LoadedModel, backend: SpeculativeBackend) -> Path:
 
     Raises: ModelError — the model is not the embedded one, or nothing is shipped for the backend.
     """
-    wanted = f"speculative: {backend.value}"
-    if model.path != embedded_model_path():
-        raise ModelError(f"{wanted}: {model.path} has no such drafter; name a drafter's folder")
+    missing = f"speculative: no {backend.value} drafter for {model.path}:"
+    if not _is_embedded(model):
+        own = "no mtp.* tensors beside the model; " if backend is SpeculativeBackend.MTP else ""
+        raise ModelError(
+            f"{missing} {own}{SHIPPED_PACKAGE} is for the embedded model; name a drafter's folder"
+        )
     spec = find_spec(SHIPPED_PACKAGE)
-    for root in (spec.submodule_search_locations or ()) if spec is not None else ():
+    roots = (spec.submodule_search_locations or ()) if spec is not None else ()
+    for root in roots:
         folder = Path(root) / backend.value
         if folder.is_dir():
             return folder
-    raise ModelError(f"{wanted}: {SHIPPED_PACKAGE} is not installed with such a drafter")
+    fact = f"has no folder {backend.value}" if roots else "is not installed"
+    raise ModelError(f"{missing} {SHIPPED_PACKAGE} {fact}; name a drafter's folder")
+
+
+def _is_embedded(model: LoadedModel) -> bool:
+    try:
+        return model.path.resolve() == embedded_model_path().resolve()
+    except ModelError:
+        return False
 
 
 def _shortlist(checkpoint: Checkpoint, token_domain: int) -> Tensor | None:
