@@ -19,7 +19,8 @@ from ninfer.contract import (
 )
 from ninfer.text.admission import admit
 from ninfer.text.emitter import emit
-from ninfer.text.gbnf import gbnf_grammar
+from ninfer.text.gbnf import gbnf_grammar, gbnf_language
+from ninfer.text.grammar import Automaton
 from support.languages import Exploration, crossing_vocabulary
 from support.vocabularies import byte_vocabulary
 
@@ -85,7 +86,20 @@ REFUSED = {
     'root ::= "a" (= )': (1, 17, "empty"),
     'root ::= "a" (= nowhere)': (1, 17, "nowhere is not defined"),
     'root ::= "a" (= "b"': (1, 14, "not closed"),
-    'root ::= "x" y\ny ::= ' + '("a" [b-y] | "z")? ' * 129: (2, 1, "more than 128 parts"),
+    'root ::= "x" y\ny ::= ' + '("a" y "b" | "z")? ' * 129: (2, 1, "more than 128 parts"),
+    'root ::= "x" y\ny ::= "c" (("a" y "b")?){2,129}': (2, 1, "more than 128 parts"),
+    'root ::= "x"\ny ::= z{129}\nz ::= ("a" y "b")*': (2, 1, "more than 128 parts"),
+    'root ::= "x"\n'
+    + "".join(f'r{n} ::= r{(n + 1) % 43}? r{n * 7 % 43}? r{n}* | "a"\n' for n in range(43)): (
+        2,
+        1,
+        "more than 128 parts that may be absent lead back",
+    ),
+    'root ::= "x" (' + " | ".join(f'[^{chr(200 + n)}] root "b"' for n in range(65)) + ")": (
+        1,
+        1,
+        "more than 16384 parts may begin",
+    ),
     f"root ::= {'(' * 60_000}{')' * 60_000}": (1, 266, "256 deep"),
     "root ::= r0\n" + "".join(f"r{n} ::= r{n + 1}\n" for n in range(20_000)): (
         16_385,
@@ -109,7 +123,7 @@ WITHOUT_A_WORD = [
 def test_what_is_wrong_is_refused_with_line_and_column(text):
     line, column, fact = REFUSED[text]
     with pytest.raises(InvalidGrammar) as refusal:
-        gbnf_grammar(text, VOCABULARY)
+        gbnf_language(text, VOCABULARY)
     assert refusal.value.location == TextPosition(line, column)
     assert fact in refusal.value.fact
 
@@ -125,6 +139,23 @@ def test_a_token_that_no_text_may_use_is_refused_at_its_place(terminal, token, f
         gbnf_grammar(text, VOCABULARY)
     assert refusal.value.location == TextPosition(2, 7 + terminal.index("{"))
     assert fact in refusal.value.fact
+
+
+def test_optional_parts_that_are_regular_are_one_automaton():
+    text = "root ::= " + '("a" [b-y])? ' * 129
+    assert isinstance(gbnf_language(text, VOCABULARY).rules["root"], Automaton)
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ('root ::= (r | "")*\nr ::= "a" r', 'root ::= (r | ""){3,}\nr ::= "a" r'),
+        ('root ::= r{0,9}\nr ::= ("a" r)?', 'root ::= r{5,9}\nr ::= ("a" r)?'),
+        ('root ::= r{0,9} "b"\nr ::= ("a" r)*', 'root ::= r{9} "b"\nr ::= ("a" r)*'),
+    ],
+)
+def test_copies_of_what_may_be_absent_need_not_be_there(text, same):
+    assert gbnf_grammar(text, VOCABULARY) == gbnf_grammar(same, VOCABULARY)
 
 
 def test_token_terminals_match_by_identity():

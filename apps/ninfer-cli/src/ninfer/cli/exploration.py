@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
+from time import thread_time
 from typing import NamedTuple
 
 from ninfer.contract import TokenMatcher, TokenVocabulary, mask_words
@@ -23,25 +24,34 @@ class Exploration(NamedTuple):
     exhausted: bool
 
 
-def explore(open_matcher: Callable[[], TokenMatcher], *, visits: int, limit: int) -> Exploration:
+def explore(
+    open_matcher: Callable[[], TokenMatcher], *, visits: int, limit: int, seconds: float = 0.3
+) -> Exploration:
     """Return up to ``limit`` answers of a language over BYTE_VOCABULARY.
 
     Math: best-first search over byte prefixes that follows the cheapest byte down to an answer
           before it takes up what it left aside; a forced byte costs nothing, a chosen one less the
           sooner it tends to close what is open. At most ``visits`` prefixes are looked at, and
           no dive takes more than ``_DIVE_BYTES``.
+    Units:   ``seconds`` of this thread's CPU: a language in which every byte costs much is looked
+             at less, and no answer is lost but the ones not reached.
     """
     answers: list[str] = []
     frontier: list[_Node] = [_Node(0, 0, b"")]
     dive: _Node | None = None
+    matcher = open_matcher()
     depth = 0
+    deadline = thread_time() + seconds
     for _ in range(visits):
         if len(answers) > limit or (dive is None and not frontier):
             break
+        if thread_time() > deadline:
+            return Exploration(tuple(answers[:limit]), exhausted=False)
         depth = depth + 1 if dive else 0
         node = dive or heapq.heappop(frontier)
-        matcher = open_matcher()
-        matcher.feed(node.prefix)
+        if dive is None:
+            matcher = open_matcher()
+        matcher.feed(node.prefix if dive is None else node.prefix[-1:])
         if matcher.can_end:
             answers.append(node.prefix.decode("utf-8"))
         following = sorted(_following(node, list(_allowed_bytes(matcher)), matcher.can_end))

@@ -33,10 +33,9 @@ def _grammar(constraint: OutputConstraint, vocabulary: TokenVocabulary) -> Gramm
     # A front end is read where its kind is asked for: a choice needs none of the large ones.
     match constraint.kind:
         case ConstraintKind.GRAMMAR:
-            from ninfer.text.gbnf import gbnf_grammar
-            from ninfer.text.regular import with_automata
+            from ninfer.text.gbnf import gbnf_language
 
-            return with_automata(gbnf_grammar(constraint.source, vocabulary))
+            return gbnf_language(constraint.source, vocabulary)
         case ConstraintKind.JSON_OBJECT:
             return json_object_grammar()
         case ConstraintKind.CHOICE:

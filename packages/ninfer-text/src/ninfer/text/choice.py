@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ninfer.contract.errors import InvalidChoice
 from ninfer.contract.location import OptionPath
 from ninfer.text.automata.words import word_automaton
-from ninfer.text.grammar import Automaton, Grammar
+from ninfer.text.grammar import Automaton, Grammar, literal
 
 
 def choice_grammar(literals: Sequence[str]) -> Grammar:
@@ -15,7 +15,10 @@ def choice_grammar(literals: Sequence[str]) -> Grammar:
 
     Raises: InvalidChoice — the list is empty, or a literal is not Unicode text.
     """
-    return Grammar(Automaton(word_automaton(canonical_choice(literals))))
+    distinct = canonical_choice(literals)
+    if len(distinct) == 1:
+        return Grammar(literal(distinct[0]))
+    return Grammar(Automaton(word_automaton(distinct)))
 
 
 def canonical_choice(literals: Sequence[str]) -> tuple[str, ...]:

@@ -16,9 +16,18 @@ from time import perf_counter
 from ninfer.contract import (
     CacheOutcome,
     ConstraintKind,
+    InvalidChoice,
+    InvalidGrammar,
+    InvalidRegex,
+    JsonPointer,
+    OptionPath,
     OutputConstraint,
+    RequestError,
+    TextOffset,
+    TextPosition,
     TokenVocabulary,
     UnsatisfiableConstraint,
+    UnsupportedSchema,
     WarmUpReport,
 )
 from ninfer.text._core import CompiledGrammar
@@ -26,6 +35,7 @@ from ninfer.text._matcher import Matcher
 from ninfer.text.admission import admit
 from ninfer.text.cache import CompilationCache
 from ninfer.text.choice import canonical_choice
+from ninfer.text.collection import collection_held
 from ninfer.text.core import GrammarCore
 from ninfer.text.emitter import emit
 from ninfer.text.grammar import Grammar
@@ -38,6 +48,8 @@ from ninfer.text.warm_up import (
 )
 
 CACHE_BYTES = 256 << 20
+EMITTED_LIMIT = 4_000_000
+"""Characters of a grammar as the core reads it, who takes a second and 300 MB for half of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +156,28 @@ class ConstraintCompiler:
         return Compiled(grammar, outcome, perf_counter() - start)
 
     def _build(self, build: Callable[[], Grammar], kind: ConstraintKind) -> CompiledGrammar:
-        compiled = self.core.compile(emit(build()))
+        with collection_held():
+            emitted = emit(build())
+        if len(emitted) > EMITTED_LIMIT:
+            raise _too_long(kind)
+        compiled = self.core.compile(emitted)
         if not _has_first_token(compiled):
             raise UnsatisfiableConstraint("no token can begin it", kind=kind)
         return compiled
+
+
+def _too_long(kind: ConstraintKind) -> RequestError:
+    """Return the refusal of a language that no counted limit of its kind kept short."""
+    fact = f"the language needs more than {EMITTED_LIMIT} characters as a grammar"
+    match kind:
+        case ConstraintKind.JSON_SCHEMA:
+            return UnsupportedSchema(fact, keyword="grammar_characters", location=JsonPointer())
+        case ConstraintKind.REGEX:
+            return InvalidRegex(fact, location=TextOffset(0))
+        case ConstraintKind.CHOICE:
+            return InvalidChoice(fact, location=OptionPath("choice"))
+        case _:
+            return InvalidGrammar(fact, location=TextPosition(1, 1))
 
 
 def _has_first_token(grammar: CompiledGrammar) -> bool:

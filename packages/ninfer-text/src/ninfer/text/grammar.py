@@ -128,18 +128,25 @@ def literal(text: str) -> Node:
 def concatenation(*items: Node) -> Node:
     """Return the items in sequence, flattened, with neighbouring texts joined."""
     flat: list[Node] = []
+    texts: list[str] = []
     for item in items:
-        for part in item.items if type(item) is Concatenation else (item,):
-            if type(part) is Literal:
-                if not part.text:
-                    continue
-                if flat and type(flat[-1]) is Literal:
-                    flat[-1] = Literal(flat[-1].text + part.text)
-                    continue
-            elif part == NOTHING:
+        for part in item.items if isinstance(item, Concatenation) else (item,):
+            if isinstance(part, Literal):
+                texts.append(part.text)
+                continue
+            if part == NOTHING:
                 return NOTHING
+            _flush(texts, flat)
             flat.append(part)
+    _flush(texts, flat)
     return flat[0] if len(flat) == 1 else Concatenation(tuple(flat)) if flat else EMPTY
+
+
+def _flush(texts: list[str], flat: list[Node]) -> None:
+    """Move gathered texts behind the nodes as one."""
+    if text := "".join(texts):
+        flat.append(Literal(text))
+    texts.clear()
 
 
 def alternation(*options: Node) -> Node:

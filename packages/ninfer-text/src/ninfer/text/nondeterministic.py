@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ninfer.text.automata.characters import CharacterSet
-from ninfer.text.automata.limits import AutomatonLimit
+from ninfer.text.automata.limits import AutomatonLimit, Work
 from ninfer.text.automata.nfa import Nfa
 from ninfer.text.grammar import (
     EMPTY,
@@ -24,7 +24,7 @@ def nondeterministic_grammar(nfa: Nfa, limit: int = ALTERNATIVE_LIMIT) -> Gramma
 
     Raises: AutomatonLimit — the rules have more than ``limit`` alternatives.
     """
-    closures = nfa.closures()
+    closures = nfa.closures(Work())
     if sum(map(len, closures.values())) > limit:
         raise AutomatonLimit("alternatives of a nondeterministic automaton", limit)
     rules = {_name(head): _body(nfa, closure) for head, closure in closures.items()}

@@ -18,7 +18,7 @@ from ninfer.text.automata.expression import (
     require_size,
     word,
 )
-from ninfer.text.automata.limits import AutomatonLimit
+from ninfer.text.automata.limits import AutomatonLimit, Work
 from ninfer.text.automata.subset import compile_expression
 from ninfer.text.grammar import (
     Alternation,
@@ -52,7 +52,8 @@ def with_automata(grammar: Grammar) -> Grammar:
 
     Math: the language stays. A rule that is small, not recursive and has no loop over a wide class
           is regular wherever it is used; larger ones keep their names, so that their machines are
-          built once. A part that would pass STATE_LIMIT stays as it is written.
+          built once. A part that would pass STATE_LIMIT stays as it is written, as do all once
+          the steps of one grammar are spent.
     """
     rewriting = _Rewriting(_small_rules(grammar.rules))
     rules = {name: rewriting.node(body) for name, body in grammar.rules.items()}
@@ -63,6 +64,7 @@ class _Rewriting:
     def __init__(self, rules: Mapping[str, Expression]) -> None:
         self._rules = rules
         self._made: dict[Node, Node | None] = {}
+        self._work = Work()
 
     def node(self, node: Node) -> Node:
         if isinstance(node, Reference) or not _has_choice(node):
@@ -93,7 +95,7 @@ class _Rewriting:
 
     def _automaton(self, node: Node) -> Node | None:
         if node not in self._made:
-            self._made[node] = _automaton(_expression(node, self._rules))
+            self._made[node] = _automaton(_expression(node, self._rules), self._work)
         return self._made[node]
 
 
@@ -142,11 +144,11 @@ def _expression(node: Node, rules: Mapping[str, Expression]) -> Expression | Non
             return None
 
 
-def _automaton(expression: Expression | None) -> Node | None:
+def _automaton(expression: Expression | None, work: Work) -> Node | None:
     if expression is None or not _fits(expression, STATE_LIMIT):
         return None
     try:
-        return Automaton(compile_expression(expression, STATE_LIMIT))
+        return Automaton(compile_expression(expression, STATE_LIMIT, work))
     except AutomatonLimit:
         return None
 

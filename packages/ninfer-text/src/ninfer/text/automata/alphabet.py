@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from ninfer.text.automata.characters import CharacterSet, Range
-from ninfer.text.automata.limits import MEMBER_LIMIT, AutomatonLimit
+from ninfer.text.automata.limits import Work
 
 
 class Intervals:
@@ -37,11 +37,11 @@ class Alphabet:
     Raises: AutomatonLimit — the sets cut each other into too many classes.
     """
 
-    def __init__(self, sets: Iterable[CharacterSet]) -> None:
+    def __init__(self, sets: Iterable[CharacterSet], work: Work | None = None) -> None:
         intervals = Intervals(sets)
         spans = {members: intervals.spans(members) for members in intervals.sets}
-        if sum(len(span) for parts in spans.values() for span in parts) > MEMBER_LIMIT:
-            raise AutomatonLimit.members()
+        covered = sum(len(span) for parts in spans.values() for span in parts)
+        (work or Work()).spend(covered)
         self.ranges: list[list[Range]] = []
         numbers = self._numbers(intervals, spans)
         self.classes: dict[CharacterSet, tuple[int, ...]] = {

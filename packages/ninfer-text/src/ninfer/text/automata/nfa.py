@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 
 from ninfer.text.automata.characters import CharacterSet
 from ninfer.text.automata.expression import Either, Expression, One, Repeat, Then, require_size
-from ninfer.text.automata.limits import CLOSURE_LIMIT, STATE_LIMIT, AutomatonLimit
+from ninfer.text.automata.limits import STATE_LIMIT, Work
+
+_STEPS_A_STATE = 8
+_STEPS_A_VISIT = 4
 
 
 @dataclass(slots=True)
@@ -22,29 +25,29 @@ class Nfa:
     accept: int = 0
 
     @classmethod
-    def of(cls, expression: Expression, limit: int = STATE_LIMIT) -> Nfa:
+    def of(cls, expression: Expression, limit: int = STATE_LIMIT, work: Work | None = None) -> Nfa:
         """Return the automaton of an expression.
 
-        Raises: AutomatonLimit — its written-out form has more than ``limit`` states.
+        Raises: AutomatonLimit — its written-out form has more than ``limit`` states, or ``work``
+                has no more steps.
         """
-        require_size(expression, limit)
+        states = require_size(expression, limit)
+        if work is not None:
+            work.spend(_STEPS_A_STATE * states)
         nfa = cls()
         nfa.accept = nfa._state()
         nfa.start = nfa._build(expression, nfa.accept)
         return nfa
 
-    def closures(self, limit: int = CLOSURE_LIMIT) -> dict[int, tuple[int, ...]]:
+    def closures(self, work: Work) -> dict[int, tuple[int, ...]]:
         """Return for every head the reading or accepting states it reaches by jumps alone.
 
-        Raises: AutomatonLimit — jumps visit more than ``limit`` states in all.
+        Raises: AutomatonLimit — there are no more steps.
         """
         closures: dict[int, tuple[int, ...]] = {}
-        visited = 0
         for head in self.heads():
             reached = self._reached_by_jumps(head)
-            visited += len(reached)
-            if visited > limit:
-                raise AutomatonLimit.members(limit)
+            work.spend(_STEPS_A_VISIT * len(reached))
             reading = (s for s in reached if self.reads[s] is not None or s == self.accept)
             closures[head] = tuple(sorted(reading))
         return closures

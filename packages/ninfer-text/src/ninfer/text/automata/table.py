@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ninfer.text.automata.alphabet import Alphabet
 from ninfer.text.automata.characters import CharacterSet, Range
 from ninfer.text.automata.dfa import Dfa, Edge
+from ninfer.text.automata.limits import RANGE_LIMIT, AutomatonLimit
 
 
 @dataclass(slots=True)
@@ -19,7 +20,13 @@ class Table:
     ranges: Sequence[Sequence[Range]]
 
     def to_dfa(self) -> Dfa:
-        """Return the automaton in canonical order, edges by range."""
+        """Return the automaton in canonical order, edges by range.
+
+        Raises: AutomatonLimit — there are too many edges.
+        """
+        sizes = [len(ranges) for ranges in self.ranges]
+        if sum(sizes[c] for row in self.rows for c in row) > RANGE_LIMIT:
+            raise AutomatonLimit("automaton edges", RANGE_LIMIT)
         return canonical([self._edges(row) for row in self.rows], self.accepting)
 
     def _edges(self, row: dict[int, int]) -> list[Edge]:

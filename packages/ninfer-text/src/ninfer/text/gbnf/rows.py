@@ -1,4 +1,8 @@
-"""Which parts of a grammar may be absent, and how many of them stand in a row."""
+"""Which parts of a grammar may be absent, and how many of them stand in a row.
+
+Copies of a part that may be absent are such a row: ``(x?){2,}`` and ``(x?){2,9}`` are ``(x?)*`` and
+``(x?){0,9}``, and the core follows the beginnings of all nine at once.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,11 @@ from ninfer.text.grammar import (
     Node,
     Reference,
     Repetition,
+    alternation,
     children,
+    concatenation,
     references,
+    repetition,
 )
 
 
@@ -58,5 +65,29 @@ def longest_optional_row(node: Node, nullable: Set[str]) -> int:
     longest = max((longest_optional_row(child, nullable) for child in children(node)), default=0)
     if isinstance(node, Concatenation):
         rows = groupby(node.items, key=lambda item: is_nullable(item, nullable))
-        longest = max(longest, *(len(list(row)) for absent, row in rows if absent), 0)
-    return longest
+        return max(longest, *(len(list(row)) for absent, row in rows if absent), 0)
+    return max(longest, _idle_copies(node, nullable))
+
+
+def without_idle_copies(node: Node, nullable: Set[str]) -> Node:
+    """Return the node with no more required copies than its language needs.
+
+    Math: where x has the empty text, x{m,n} is x{0,n} and x{m,} is x*.
+    """
+    match node:
+        case Concatenation(items):
+            return concatenation(*(without_idle_copies(item, nullable) for item in items))
+        case Alternation(options):
+            return alternation(*(without_idle_copies(option, nullable) for option in options))
+        case Repetition(item, low, high):
+            inner = without_idle_copies(item, nullable)
+            return repetition(inner, 0 if is_nullable(item, nullable) else low, high)
+        case _:
+            return node
+
+
+def _idle_copies(node: Node, nullable: Set[str]) -> int:
+    """Return the bounded copies of a part that may itself be absent."""
+    if isinstance(node, Repetition) and is_nullable(node.item, nullable):
+        return node.high or 0
+    return 0

@@ -11,18 +11,23 @@ from ninfer.text.grammar import (
     Automaton,
     Characters,
     Grammar,
+    Literal,
     Node,
     alternation,
     concatenation,
+    literal,
     repetition,
 )
 from ninfer.text.nondeterministic import nondeterministic_grammar
 from ninfer.text.regex.language import whole_expression
 from ninfer.text.regex.reader import refuse
+from ninfer.text.written import WRITTEN_LIMIT, written_symbols
 
 DETERMINISTIC_LIMIT = 4_096
 """States up to which an expression is determinised: a matcher remembers three bytes a state for
 every place it has been at."""
+EDGE_LIMIT = 32_768
+"""Edges up to which one is taken: as one expression the core may take seconds for more."""
 SMALL = 1_024
 """States up to which a deterministic form is taken even where a shorter one exists."""
 
@@ -39,24 +44,35 @@ def regex_grammar(text: str) -> Grammar:
     """
     expression = whole_expression(text)
     try:
-        nfa = Nfa.of(expression)
-        dfa = _determinised(nfa)
-        if dfa is not None and dfa.state_count <= SMALL:
-            return Grammar(Automaton(dfa))
-        if dfa is not None:
-            return _short(nfa) or Grammar(Automaton(dfa))
-        if _nested_counts(expression) <= 1:
-            return _short(nfa) or Grammar(_as_written(expression))
-        return nondeterministic_grammar(nfa)
+        grammar = _grammar(expression)
+        symbols = sum(map(written_symbols, (grammar.entry, *grammar.rules.values())))
+        if symbols > WRITTEN_LIMIT:
+            raise AutomatonLimit("symbols once copies are written out", WRITTEN_LIMIT)
     except AutomatonLimit as limit:
         raise refuse(0, f"the expression needs {limit}") from limit
+    return grammar
+
+
+def _grammar(expression: Expression) -> Grammar:
+    if isinstance(expression, Then) and isinstance(text := _as_written(expression), Literal):
+        return Grammar(text)
+    nfa = Nfa.of(expression)
+    dfa = _determinised(nfa)
+    if dfa is not None and dfa.state_count <= SMALL:
+        return Grammar(Automaton(dfa))
+    if dfa is not None:
+        return _short(nfa) or Grammar(Automaton(dfa))
+    if _nested_counts(expression) <= 1:
+        return _short(nfa) or Grammar(_as_written(expression))
+    return nondeterministic_grammar(nfa)
 
 
 def _determinised(nfa: Nfa) -> Dfa | None:
     try:
-        return determinise(nfa, DETERMINISTIC_LIMIT)
+        dfa = determinise(nfa, DETERMINISTIC_LIMIT)
     except AutomatonLimit:
         return None
+    return dfa if sum(map(len, dfa.edges)) <= EDGE_LIMIT else None
 
 
 def _short(nfa: Nfa) -> Grammar | None:
@@ -83,7 +99,9 @@ def _nested_counts(expression: Expression) -> int:
 def _as_written(expression: Expression) -> Node:
     match expression:
         case One(members):
-            return Characters(members)
+            # A row of letters is one text, and texts side by side become one automaton.
+            is_letter = len(members) == 1
+            return literal(chr(members.ranges[0][0])) if is_letter else Characters(members)
         case Then(parts):
             return concatenation(*map(_as_written, parts))
         case Either(parts):

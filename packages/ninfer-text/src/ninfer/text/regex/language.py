@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ninfer.text.automata.dfa import Dfa
 from ninfer.text.automata.expression import ANYTHING, Either, Expression, Then
-from ninfer.text.automata.limits import STATE_LIMIT
+from ninfer.text.automata.limits import STATE_LIMIT, Work
 from ninfer.text.automata.subset import compile_expression
 from ninfer.text.regex.parser import Branch, parse_regex
 
@@ -25,12 +25,13 @@ def search_expression(text: str) -> Expression:
     return _either([_contained(branch) for branch in parse_regex(text)])
 
 
-def pattern_automaton(text: str, limit: int = STATE_LIMIT) -> Dfa:
+def pattern_automaton(text: str, limit: int = STATE_LIMIT, work: Work | None = None) -> Dfa:
     """Return the minimal automaton of the texts that contain a match.
 
-    Raises: InvalidRegex; AutomatonLimit — more than ``limit`` states on the way.
+    Raises: InvalidRegex; AutomatonLimit — more than ``limit`` states on the way, or ``work``
+            has no more steps.
     """
-    return compile_expression(search_expression(text), limit)
+    return compile_expression(search_expression(text), limit, work)
 
 
 def _contained(branch: Branch) -> Expression:

@@ -30,6 +30,7 @@ def meet(a: Value, b: Value, context: Context) -> Value:
     if b is ANYTHING:
         return a
     context.spend_conjunction()
+    context.spend_members(_pairs(a, b))
     arrays = (meet_arrays(x, y, context) for x in a.arrays for y in b.arrays)
     objects = (shape for x in a.objects for y in b.objects for shape in meet_objects(x, y, context))
     return Value(
@@ -42,11 +43,22 @@ def meet(a: Value, b: Value, context: Context) -> Value:
     )
 
 
+def _pairs(a: Value, b: Value) -> int:
+    """Return how many pieces of numbers and strings meet each other; one piece meets for free."""
+    wholes = len(a.numbers.wholes) * len(b.numbers.wholes)
+    betweens = len(a.numbers.betweens) * len(b.numbers.betweens)
+    texts = len(a.strings.finite) * len(b.strings.terms) + len(b.strings.finite) * len(
+        a.strings.terms
+    )
+    return max(wholes - 1, 0) + max(betweens - 1, 0) + texts
+
+
 def meet_arrays(a: ArrayShape, b: ArrayShape, context: Context) -> ArrayShape | None:
     """Return the common arrays of two shapes, None where there are none."""
     context.spend_conjunction()
     both = context.formulas.all_of
     positions = max(len(a.prefix), len(b.prefix))
+    context.spend_members(positions)
     return trimmed_array(
         ArrayShape(
             tuple(both((a.at(i), b.at(i))) for i in range(positions)),
@@ -84,6 +96,7 @@ def trimmed_array(shape: ArrayShape) -> ArrayShape | None:
 def meet_objects(a: ObjectShape, b: ObjectShape, context: Context) -> list[ObjectShape]:
     """Return the common objects of two shapes, several where a member must exist somewhere."""
     context.spend_conjunction()
+    context.spend_members(len(a.fields) + len(b.fields) + len(a.classes) * len(b.classes))
     fields: dict[str, Field] = {}
     for name in dict.fromkeys((*a.fields, *b.fields)):
         x, y = a.fields.get(name), b.fields.get(name)
@@ -121,6 +134,7 @@ def _placed(shape: ObjectShape, context: Context) -> list[ObjectShape]:
             done.append(current)
             continue
         context.spend_conjunction()
+        context.spend_members(len(current.fields))
         others = tuple(some for some in current.some if some is not wanted)
         for name, field in current.fields.items():
             if field.formula is FALSE or not strings.contains(wanted.keys, name, context.oracle):

@@ -12,6 +12,9 @@ from ninfer.text.schema.strings import StringOracle
 CONJUNCTION_LIMIT = 16_384
 """How many pairs of closed forms one reduction may intersect."""
 
+MEMBER_LIMIT = 196_608
+"""How many members, items, strings and number pieces these intersections may look at together."""
+
 COMPARISON_LIMIT = 65_536
 """How many pairs of forms and shapes one reduction may compare for disjointness."""
 
@@ -55,6 +58,13 @@ class Context(Protocol):
 
     def is_hollow(self, formula: Formula) -> bool:
         """Return whether a formula is provably without a value; False where that is unknown."""
+        ...
+
+    def spend_members(self, members: int) -> None:
+        """Count the parts of two forms that an intersection looks at.
+
+        Raises: UnsupportedSchema — the limit is reached.
+        """
         ...
 
     def spend_conjunction(self) -> None:

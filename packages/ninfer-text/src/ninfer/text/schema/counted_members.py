@@ -9,8 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ninfer.contract.errors import UnsupportedSchema
+from ninfer.contract.location import JsonPointer
 from ninfer.text.grammar import EMPTY, NOTHING, Node, Reference, alternation, concatenation
 from ninfer.text.schema.members import Members
+
+PLACE_LIMIT = 4_096
+"""How many distances into one object may be told apart."""
 
 
 class _Place(NamedTuple):
@@ -48,6 +53,12 @@ class CountedMembers:
     def _reference(self, place: _Place, *, is_behind: bool) -> Node:
         made = self._behind if is_behind else self._before
         if place not in made:
+            if len(self._before) + len(self._behind) >= PLACE_LIMIT:
+                raise UnsupportedSchema(
+                    f"needs more than {PLACE_LIMIT} places to count the members of an object",
+                    keyword="counted_members",
+                    location=JsonPointer(),
+                )
             made[place] = self.members.rules.reserve()
             self._pending.append((place, is_behind))
         return made[place]

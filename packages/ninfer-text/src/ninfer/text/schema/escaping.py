@@ -6,6 +6,8 @@ Only canonical escapes are produced, so every decoded string has exactly one spe
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
 
 from ninfer.text.automata.characters import CharacterSet
 from ninfer.text.automata.dfa import Dfa, Edge
@@ -24,6 +26,29 @@ def escape_letters(members: CharacterSet) -> Node:
 
 
 BACKSLASH = Literal("\\")
+
+
+class _Layout(NamedTuple):
+    """How characters are escaped: by a letter, or by a first digit and a second one."""
+
+    letters: tuple[tuple[int, int], ...]
+    digits: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
+
+
+@lru_cache(maxsize=64)
+def _layout(characters: tuple[int, ...]) -> _Layout:
+    letters = tuple((ord(_SHORT[c]), c) for c in characters if c in _SHORT)
+    numbered = [c for c in characters if c not in _SHORT]
+    digits = (
+        (ord(str(high)), tuple((ord(f"{c & 15:x}"), c) for c in numbered if c >> 4 == high))
+        for high in (0, 1)
+    )
+    return _Layout(letters, tuple((high, seconds) for high, seconds in digits if seconds))
+
+
+@lru_cache(maxsize=256)
+def _escaped_within(low: int, high: int) -> tuple[int, ...]:
+    return tuple(c for c in _ESCAPED if low <= c <= high)
 
 
 def quoted(dfa: Dfa) -> Dfa:
@@ -54,7 +79,7 @@ def _body(edges: tuple[Edge, ...], spelled: _Spelled) -> list[Edge]:
             for a, b in PLAIN.ranges
             if max(low, a) <= min(high, b)
         ]
-        escapes.update({c: target for c in _ESCAPED if low <= c <= high})
+        escapes.update(dict.fromkeys(_escaped_within(low, high), target))
     if escapes:
         out.append((0x5C, 0x5C, spelled.escape(escapes)))
     return out
@@ -82,19 +107,17 @@ class _Spelled:
 
     def escape(self, targets: dict[int, int]) -> int:
         """Return the state behind a backslash; targets are decoded states."""
-        out = [(ord(_SHORT[c]), ord(_SHORT[c]), ~t) for c, t in targets.items() if c in _SHORT]
-        numbered = {c: t for c, t in targets.items() if c not in _SHORT}
-        if numbered:
-            out.append((ord("u"), ord("u"), self._unicode(numbered)))
+        layout = _layout(tuple(targets))
+        out = [(letter, letter, ~targets[c]) for letter, c in layout.letters]
+        if layout.digits:
+            out.append((ord("u"), ord("u"), self._unicode(layout, targets)))
         return self.add(tuple(sorted(out)))
 
-    def _unicode(self, targets: dict[int, int]) -> int:
+    def _unicode(self, layout: _Layout, targets: dict[int, int]) -> int:
         rows = []
-        for high in (0, 1):
-            digits = {c & 15: t for c, t in targets.items() if c >> 4 == high}
-            if digits:
-                edges = tuple(sorted((*2 * (ord(f"{d:x}"),), ~t) for d, t in digits.items()))
-                rows.append((ord(str(high)), ord(str(high)), self.add(edges)))
+        for high, digits in layout.digits:
+            state = self.add(tuple((digit, digit, ~targets[c]) for digit, c in digits))
+            rows.append((high, high, state))
         state = self.add(tuple(rows))
         for _ in range(2):
             state = self.add(((ord("0"), ord("0"), state),))

@@ -7,20 +7,30 @@ fitting length remains are made.
 from __future__ import annotations
 
 from ninfer.text.automata.dfa import NOTHING, Dfa, Edge
-from ninfer.text.automata.limits import CHARACTER_LIMIT, AutomatonLimit
+from ninfer.text.automata.facts import longest_characters
+from ninfer.text.automata.limits import CHARACTER_LIMIT, AutomatonLimit, Work
 from ninfer.text.automata.table import canonical
 
 
-def has_word(dfa: Dfa, low: int, high: int | None) -> bool:
+def has_word(dfa: Dfa, low: int, high: int | None, work: Work) -> bool:
     """Return whether a trimmed automaton has a word of ``low`` to ``high`` characters.
 
-    Math: where a word of at least ``low`` characters exists, one of at most ``low`` + states does.
+    Math:   where a word of at least ``low`` characters exists, one of at most ``low`` + states
+            does.
+    Raises: AutomatonLimit — ``low`` is over the character limit and words have no longest one, or
+            no steps are left.
     """
+    longest = longest_characters(dfa)
+    if longest is not None and longest < low:
+        return False
+    if low > CHARACTER_LIMIT:
+        raise AutomatonLimit.characters()
     last = low + dfa.state_count if high is None else min(high, low + dfa.state_count)
     current = {0}
     for length in range(last + 1):
         if length >= low and any(dfa.accepting[state] for state in current):
             return True
+        work.spend(1 + sum(len(dfa.edges[state]) for state in current))
         current = {target for state in current for _, _, target in dfa.edges[state]}
         if not current:
             return False

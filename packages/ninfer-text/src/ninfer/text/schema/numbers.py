@@ -6,6 +6,7 @@ every interval and only whole numbers have a form of their own in the generated 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, lcm
@@ -88,10 +89,7 @@ class NumberSet:
         )
 
     def __or__(self, other: NumberSet) -> NumberSet:
-        return NumberSet(
-            _joined([*self.wholes, *other.wholes]),
-            tuple(dict.fromkeys((*self.betweens, *other.betweens))),
-        )
+        return union((self, other))
 
     def __invert__(self) -> NumberSet:
         """Return every other number.
@@ -111,6 +109,16 @@ ANY_BETWEEN = Between(None, None)
 NO_NUMBER = NumberSet()
 ANY_NUMBER = NumberSet((ANY_WHOLE,), (ANY_BETWEEN,))
 ANY_INTEGER = NumberSet((ANY_WHOLE,))
+
+
+def union(sets: Iterable[NumberSet]) -> NumberSet:
+    """Return the numbers of any of the sets."""
+    wholes: list[Whole] = []
+    betweens: dict[Between, None] = {}
+    for numbers in sets:
+        wholes += numbers.wholes
+        betweens.update(dict.fromkeys(numbers.betweens))
+    return NumberSet(_joined(wholes), tuple(betweens))
 
 
 def point(value: Fraction) -> NumberSet:

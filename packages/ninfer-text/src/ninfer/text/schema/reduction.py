@@ -22,6 +22,7 @@ from ninfer.text.schema.context import (
     COMPARISON_LIMIT,
     CONJUNCTION_LIMIT,
     DEPTH_LIMIT,
+    MEMBER_LIMIT,
     NoClosedForm,
 )
 from ninfer.text.schema.disjointness import Prover
@@ -56,6 +57,7 @@ class Reduction:
     prover: Prover = field(init=False)
     conjunctions: int = 0
     comparisons: int = 0
+    members: int = 0
     _forms: dict[Formula, Value] = field(default_factory=dict)
     _running: list[Formula] = field(default_factory=list)
     _blame: list[Blame] = field(default_factory=list)
@@ -135,6 +137,15 @@ class Reduction:
         self.conjunctions += 1
         if self.conjunctions > CONJUNCTION_LIMIT:
             self._refuse_limit("conjunctions", CONJUNCTION_LIMIT)
+
+    def spend_members(self, members: int) -> None:
+        """Count the parts of two forms that an intersection looks at.
+
+        Raises: UnsupportedSchema — the limit is reached.
+        """
+        self.members += members
+        if self.members > MEMBER_LIMIT:
+            self._refuse_limit("member_conjunctions", MEMBER_LIMIT)
 
     def spend_comparison(self) -> None:
         """Count one comparison.
@@ -244,7 +255,9 @@ class Reduction:
     def _refuse_limit(self, name: str, limit: int) -> None:
         schemas = [f.schema for f in reversed(self._running) if f.schema is not None]
         pointer = schemas[0].pointer if schemas else JsonPointer()
-        raise UnsupportedSchema(f"needs more than {limit} {name}", keyword=name, location=pointer)
+        raise UnsupportedSchema(
+            f"needs more than {limit} {name.replace('_', ' ')}", keyword=name, location=pointer
+        )
 
 
 def _apply_any_of(run: Reduction, value: Value, schema: Schema) -> Value:

@@ -24,7 +24,7 @@ from ninfer.text.schema.rules import Rules
 from ninfer.text.schema.runs import Run, run_node, run_of
 from ninfer.text.schema.string_automata import StringAutomata
 from ninfer.text.schema.strings import ANY_TERM, StringSet, Term
-from ninfer.text.schema.whole_numbers import whole_automaton
+from ninfer.text.schema.whole_numbers import INT64_HIGH, INT64_LOW, whole_automaton
 
 FLAT_LIMIT = 8
 """How many texts stand as plain alternatives; more become an automaton."""
@@ -54,7 +54,14 @@ def number_nodes(numbers: NumberSet) -> Iterator[Node]:
         covers = whole is None or any(_covers(other, whole) for other in numbers.wholes)
         yield Automaton(decimal_automaton(piece, is_fractional=not covers))
     for whole in numbers.wholes:
-        yield Automaton(whole_automaton(whole))
+        if (
+            whole.low is not None
+            and whole.low == whole.high
+            and INT64_LOW <= whole.low <= INT64_HIGH
+        ):
+            yield Literal(str(whole.low))
+        else:
+            yield Automaton(whole_automaton(whole))
 
 
 def _whole_part(piece: Between) -> Whole | None:
@@ -98,7 +105,7 @@ def string_nodes(strings: StringSet, automata: StringAutomata, rules: Rules) -> 
             yield rules.shared(STRING, JSON_RULES)
             continue
         run = _run(term, automata)
-        yield Automaton(quoted(automata.term(term))) if run is None else run_node(run, rules)
+        yield Automaton(automata.spelled(term)) if run is None else run_node(run, rules)
 
 
 def _run(term: Term, automata: StringAutomata) -> Run | None:

@@ -7,10 +7,11 @@ records live in ``conjunction``, ``complement`` and ``disjointness``.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ninfer.contract.location import JsonPointer
+from ninfer.text.schema import numbers, strings
 from ninfer.text.schema.formula import FALSE, TRUE, Formula
 from ninfer.text.schema.numbers import ANY_NUMBER, NO_NUMBER, NumberSet
 from ninfer.text.schema.strings import ANY_STRING, NO_STRING, StringOracle, StringSet, contains
@@ -155,18 +156,14 @@ NOTHING = Value()
 
 def union(values: Iterable[Value]) -> Value:
     """Return the union; shapes that repeat, or that an unlimited one covers, appear once."""
-    merged = NOTHING
-    for value in values:
-        merged = Value(
-            merged.null or value.null,
-            merged.booleans | value.booleans,
-            merged.numbers | value.numbers,
-            merged.strings | value.strings,
-            merged.arrays + value.arrays,
-            merged.objects + value.objects,
-        )
-    return replace(
-        merged, arrays=distinct_arrays(merged.arrays), objects=distinct_objects(merged.objects)
+    parts = list(values)
+    return Value(
+        any(value.null for value in parts),
+        frozenset().union(*(value.booleans for value in parts)),
+        numbers.union(value.numbers for value in parts),
+        strings.union(value.strings for value in parts),
+        distinct_arrays(shape for value in parts for shape in value.arrays),
+        distinct_objects(shape for value in parts for shape in value.objects),
     )
 
 

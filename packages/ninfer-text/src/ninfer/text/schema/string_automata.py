@@ -9,10 +9,11 @@ from ninfer.contract.errors import UnsupportedSchema
 from ninfer.contract.location import JsonPointer
 from ninfer.text.automata.dfa import NOTHING, Dfa
 from ninfer.text.automata.facts import longest_characters, shortest_characters
-from ninfer.text.automata.limits import AutomatonLimit
+from ninfer.text.automata.limits import AutomatonLimit, Work
 from ninfer.text.automata.operations import ANY_TEXT, complement, difference, intersection, union
 from ninfer.text.automata.words import word_automaton
 from ninfer.text.regex import pattern_automaton
+from ninfer.text.schema.escaping import quoted
 from ninfer.text.schema.formats import SHORT_CHARACTERS, SHORT_FORMATS, format_automaton
 from ninfer.text.schema.lengths import has_word, with_length
 from ninfer.text.schema.strings import Atom, AtomKind, StringSet, Term
@@ -22,6 +23,11 @@ EDGE_LIMIT = 131_072
 
 WORK_LIMIT = 393_216
 """Pairs of states, times the edges of a state, that one reduction may combine."""
+
+_STEPS_A_LONG_EDGE = 12
+"""What an edge of a bounded or quoted automaton costs of the steps that one reduction has."""
+_ESCAPE_EDGES = 40
+"""What a state gets when the characters that it reads are escaped."""
 
 
 @dataclass(slots=True)
@@ -33,6 +39,7 @@ class StringAutomata:
 
     places: Mapping[str, JsonPointer] = field(default_factory=dict)
     work: int = 0
+    _steps: Work = field(default_factory=Work)
     _atoms: dict[Atom, Dfa] = field(default_factory=dict)
     _terms: dict[Term, Dfa] = field(default_factory=dict)
 
@@ -49,7 +56,11 @@ class StringAutomata:
         Raises: UnsupportedSchema — a limit.
         """
         if not term.excluded and (term.least or term.most is not None):
-            return not has_word(self.term(Term(atoms=term.atoms)), term.least, term.most)
+            machine = self.term(Term(atoms=term.atoms))
+            try:
+                return not has_word(machine, term.least, term.most, self._steps)
+            except AutomatonLimit as limit:
+                raise self._refusal(limit, term.atoms) from None
         return self.term(term).is_empty
 
     def term(self, term: Term) -> Dfa:
@@ -79,6 +90,26 @@ class StringAutomata:
                 raise self._refusal(limit, term.atoms) from None
         return found
 
+    def quoted(self, machine: Dfa) -> Dfa:
+        """Return the JSON spellings of an automaton's words.
+
+        Raises: AutomatonLimit — no steps are left.
+        """
+        edges = sum(len(out) + _ESCAPE_EDGES * (out[0][0] <= 0x5C) for out in machine.edges if out)
+        self._steps.spend(_STEPS_A_LONG_EDGE * edges)
+        return quoted(machine)
+
+    def spelled(self, term: Term) -> Dfa:
+        """Return the JSON spellings of a term.
+
+        Raises: UnsupportedSchema — a limit.
+        """
+        machine = self.term(term)
+        try:
+            return self.quoted(machine)
+        except AutomatonLimit as limit:
+            raise self._refusal(limit, term.atoms) from None
+
     def without(self, machine: Dfa, excluded: frozenset[str]) -> Dfa:
         """Return an automaton's words without some."""
         return difference(machine, word_automaton(sorted(excluded))) if excluded else machine
@@ -89,7 +120,7 @@ class StringAutomata:
         machine = self._atoms_automaton(term.atoms)
         low, high = _needed_bounds(machine, term.least, term.most)
         if low or high is not None:
-            machine = with_length(machine, low, high, EDGE_LIMIT)
+            machine = self._bounded(machine, low, high)
         return self.without(machine, term.excluded)
 
     def _is_short(self, term: Term) -> bool:
@@ -109,8 +140,13 @@ class StringAutomata:
         """
         (atom,) = term.atoms
         most = min(term.most or 0, SHORT_CHARACTERS)
-        machine = with_length(format_automaton(atom.text, short=True), term.least, most, EDGE_LIMIT)
+        machine = self._bounded(format_automaton(atom.text, short=True), term.least, most)
         return self.without(machine, term.excluded)
+
+    def _bounded(self, machine: Dfa, low: int, high: int | None) -> Dfa:
+        machine = with_length(machine, low, high, EDGE_LIMIT)
+        self._steps.spend(_STEPS_A_LONG_EDGE * sum(map(len, machine.edges)))
+        return machine
 
     def _atoms_automaton(self, atoms: frozenset[Atom]) -> Dfa:
         ordered = sorted(atoms, key=lambda a: (not a.positive, a.kind.value, a.text))
@@ -143,8 +179,11 @@ class StringAutomata:
         key = atom._replace(positive=True)
         found = self._atoms.get(key)
         if found is None:
-            build = pattern_automaton if atom.kind is AtomKind.PATTERN else format_automaton
-            found = self._atoms[key] = build(atom.text)
+            if atom.kind is AtomKind.PATTERN:
+                found = pattern_automaton(atom.text, work=self._steps)
+            else:
+                found = format_automaton(atom.text)
+            self._atoms[key] = found
         return found
 
 

@@ -64,15 +64,22 @@ class StringSet:
         return bool(self.finite or self.terms)
 
     def __or__(self, other: StringSet) -> StringSet:
-        terms = tuple(dict.fromkeys((*self.terms, *other.terms)))
-        if ANY_TERM in terms:
-            return ANY_STRING
-        return StringSet(tuple(dict.fromkeys((*self.finite, *other.finite))), terms)
+        return union((self, other))
 
 
 ANY_TERM = Term()
 NO_STRING = StringSet()
 ANY_STRING = StringSet((), (ANY_TERM,))
+
+
+def union(sets: Iterable[StringSet]) -> StringSet:
+    """Return the strings of any of the sets."""
+    finite: dict[str, None] = {}
+    terms: dict[Term, None] = {}
+    for strings in sets:
+        finite.update(dict.fromkeys(strings.finite))
+        terms.update(dict.fromkeys(strings.terms))
+    return ANY_STRING if ANY_TERM in terms else StringSet(tuple(finite), tuple(terms))
 
 
 def listed(texts: Iterable[str]) -> StringSet:
