@@ -6,7 +6,7 @@ from time import thread_time
 
 import pytest
 
-from ninfer.contract import RequestError, UnsupportedSchema
+from ninfer.contract import JsonPointer, RequestError, UnsupportedSchema
 from support.schema_language import accepts, compiled, has_value, refusal
 
 SECONDS = 2.0
@@ -67,6 +67,15 @@ HARD = {
         "contains": {"const": 1},
         "minContains": 3000,
     },
+    "members that many branches share": {
+        "allOf": [{"properties": named(200), "maxProperties": 500 + n} for n in range(600)]
+    },
+    "numbers one by one": {"enum": [7 * n for n in range(6000)]},
+    "a minimum nobody reaches": {"type": "string", "pattern": "^a|b", "minLength": 10**9},
+    "large divisors": {
+        "anyOf": [{"type": "integer", "multipleOf": 997, "minimum": n} for n in range(50)]
+    },
+    "escapes at every place": {"type": "string", "pattern": "^a.{0,8000}$"},
     "counted members": {
         "type": "object",
         "properties": named(300),
@@ -144,5 +153,13 @@ def test_recursion_has_no_depth_limit_in_the_language():
 def test_a_limit_is_named():
     assert refusal(json.dumps(tree(12))).keyword == "comparisons"
     assert refusal({"allOf": branches(12, 3)}).keyword == "conjunctions"
+    assert refusal(HARD["2,000 optional properties"]).location == JsonPointer(("properties",))
+    distinct = [{"properties": named(20), "maxProperties": 500 + n} for n in range(700)]
+    distinct[0] = {"properties": named(700)}
+    assert refusal({"allOf": distinct}).keyword == "member_conjunctions"
+    divided = [{"type": "integer", "multipleOf": 997, "minimum": n} for n in range(5)]
+    assert refusal({"anyOf": divided}).keyword == "sum_of_divisors"
+    assert refusal({"pattern": "x", "minLength": 10**9}).keyword == "pattern"
+    assert refusal({"properties": named(90), "maxProperties": 80}).keyword == "counted_members"
     assert refusal(HARD["200 nested arrays"]).keyword == "schema_depth"
     assert refusal(HARD["3,000 nested arrays"]).keyword == "json_depth"

@@ -31,6 +31,9 @@ from ninfer.text.schema.shapes import (
 from ninfer.text.schema.strings import ANY_STRING, NO_STRING, Atom, AtomKind, StringSet, Term
 from ninfer.text.schema.whole_numbers import STEP_LIMIT
 
+OPTIONAL_LIMIT = 768
+"""How many members of one object may be absent: the core follows all of their names at once."""
+
 _ASSERTIONS = frozenset(
     "type minimum maximum exclusiveMinimum exclusiveMaximum multipleOf format pattern minLength "
     "maxLength items prefixItems additionalItems minItems maxItems contains minContains "
@@ -52,14 +55,14 @@ def typed_assertions(schema: Schema, context: Context) -> Value:
     return Value(
         null="null" in types,
         booleans=BOOLEANS if "boolean" in types else frozenset(),
-        numbers=_number_set(schema, types),
+        numbers=_number_set(schema, types, context),
         strings=_string_set(schema, context) if "string" in types else NO_STRING,
         arrays=() if array is None else (array,),
         objects=() if shape is None else (shape,),
     )
 
 
-def _number_set(schema: Schema, types: frozenset[str]) -> NumberSet:
+def _number_set(schema: Schema, types: frozenset[str], context: Context) -> NumberSet:
     words = schema.keywords
     if "number" not in types and "integer" not in types:
         return NO_NUMBER
@@ -69,6 +72,8 @@ def _number_set(schema: Schema, types: frozenset[str]) -> NumberSet:
     if "multipleOf" in words:
         found &= numbers.multiples(words["multipleOf"])
         _check_divisor(schema, found)
+        for piece in found.wholes:
+            context.spend_divisor(piece.step if piece.step > 1 else 0)
     return found & number_format(words["format"]) if "format" in words else found
 
 
@@ -184,6 +189,12 @@ def _object_shape(schema: Schema, context: Context) -> ObjectShape | None:
         else:
             formula = open_shape.at(name, context.oracle)
             fields[name] = Field(formula, required=True, declared=False)
+    if sum(not field.required for field in fields.values()) > OPTIONAL_LIMIT:
+        raise UnsupportedSchema(
+            f"more than {OPTIONAL_LIMIT} members may be absent",
+            keyword="properties",
+            location=schema.place("properties"),
+        )
     least, most = words.get("minProperties", 0), words.get("maxProperties")
     return trimmed_object(ObjectShape(fields, classes, least, most), context)
 

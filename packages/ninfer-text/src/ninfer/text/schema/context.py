@@ -15,6 +15,9 @@ CONJUNCTION_LIMIT = 16_384
 MEMBER_LIMIT = 196_608
 """How many members, items, strings and number pieces these intersections may look at together."""
 
+DIVISOR_LIMIT = 4_096
+"""What the divisors of one document may come to: each is as many states as it is large."""
+
 COMPARISON_LIMIT = 65_536
 """How many pairs of forms and shapes one reduction may compare for disjointness."""
 
@@ -62,6 +65,13 @@ class Context(Protocol):
 
     def spend_members(self, members: int) -> None:
         """Count the parts of two forms that an intersection looks at.
+
+        Raises: UnsupportedSchema — the limit is reached.
+        """
+        ...
+
+    def spend_divisor(self, divisor: int) -> None:
+        """Count a divisor by its size.
 
         Raises: UnsupportedSchema — the limit is reached.
         """

@@ -22,6 +22,7 @@ from ninfer.text.schema.context import (
     COMPARISON_LIMIT,
     CONJUNCTION_LIMIT,
     DEPTH_LIMIT,
+    DIVISOR_LIMIT,
     MEMBER_LIMIT,
     NoClosedForm,
 )
@@ -58,6 +59,7 @@ class Reduction:
     conjunctions: int = 0
     comparisons: int = 0
     members: int = 0
+    divisors: int = 0
     _forms: dict[Formula, Value] = field(default_factory=dict)
     _running: list[Formula] = field(default_factory=list)
     _blame: list[Blame] = field(default_factory=list)
@@ -146,6 +148,15 @@ class Reduction:
         self.members += members
         if self.members > MEMBER_LIMIT:
             self._refuse_limit("member_conjunctions", MEMBER_LIMIT)
+
+    def spend_divisor(self, divisor: int) -> None:
+        """Count a divisor by its size.
+
+        Raises: UnsupportedSchema — the limit is reached.
+        """
+        self.divisors += divisor
+        if self.divisors > DIVISOR_LIMIT:
+            self._refuse_limit("sum_of_divisors", DIVISOR_LIMIT)
 
     def spend_comparison(self) -> None:
         """Count one comparison.
