@@ -10,6 +10,8 @@ from itertools import islice, product
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ninfer.contract import InvalidRegex
+from ninfer.text import GrammarCore
 from ninfer.text.automata.characters import CharacterSet
 from ninfer.text.automata.dfa import NOTHING
 from ninfer.text.automata.facts import (
@@ -32,12 +34,15 @@ from ninfer.text.automata.operations import (
 )
 from ninfer.text.automata.subset import compile_expression
 from ninfer.text.automata.words import word_automaton
-from ninfer.text.regex import pattern_automaton, whole_expression
-from support.languages import automaton_words
+from ninfer.text.grammar import Automaton
+from ninfer.text.regex import pattern_automaton, regex_grammar, whole_expression
+from support.languages import Exploration, automaton_words
+from support.vocabularies import byte_vocabulary
 
 SLOW = bool(os.environ.get("NINFER_SLOW"))
 PAIRS = 200_000 if SLOW else 20_000
 STATES = 300
+BYTES = byte_vocabulary()
 
 # ECMAScript's classes, spelled out for the standard library, which reads them otherwise.
 SPACE = r"\t-\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
@@ -87,6 +92,30 @@ def test_whole_matches_and_searches_agree_with_the_standard_library():
             if searched.accepts(text) != (theirs_compiled.search(text) is not None):
                 disagreements.append((ours, text, "search"))
     assert disagreements == []
+
+
+def test_matchers_of_whole_expressions_agree_with_the_standard_library():
+    source = random.Random(21)
+    core = GrammarCore(BYTES)
+    disagreements, refused = [], 0
+    for _ in range(PAIRS // 200):
+        ours, theirs = random_pattern(source, 4)
+        try:
+            grammar = regex_grammar(ours)
+        except InvalidRegex:
+            refused += 1
+            continue
+        exploration, judge = Exploration(grammar, BYTES, core), re.compile(theirs)
+        texts = ["".join(source.choices(ALPHABET, k=source.randint(0, 6))) for _ in range(17)]
+        if isinstance(grammar.entry, Automaton):
+            texts += [sample_word(grammar.entry.dfa, source) for _ in range(3)]
+        disagreements += [
+            (ours, text)
+            for text in texts
+            if len(text) <= 10 and exploration.accepts(text) != (judge.fullmatch(text) is not None)
+        ]
+    assert disagreements == []
+    assert refused < PAIRS // 2_000
 
 
 SHORT = ["".join(t) for n in range(5) for t in product("abc", repeat=n)]

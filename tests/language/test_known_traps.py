@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from itertools import pairwise
 
 import pytest
@@ -83,6 +84,34 @@ BROKEN = [
     OutputConstraint.choice([]),
     OutputConstraint.choice(["\ud800"]),
 ]
+
+
+def test_texts_made_to_exhaust_the_stack_cost_no_memory():
+    compiler = ConstraintCompiler(VOCABULARY)
+    deep = [
+        OutputConstraint.grammar(f"root ::= {'(' * 60_000}{')' * 60_000}"),
+        OutputConstraint.grammar(
+            "root ::= r0\n" + "".join(f"r{n} ::= r{n + 1}\n" for n in range(20_000))
+        ),
+        OutputConstraint.regex("(" * 30_000),
+        OutputConstraint.regex("[" * 30_000),
+        OutputConstraint.regex("(?:" * 30_000 + "a" + ")*" * 30_000),
+        OutputConstraint.json_schema('{"items":' * 30_000 + "{}" + "}" * 30_000),
+    ]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for constraint in deep:
+        with pytest.raises(RequestError) as refusal:
+            compiler.compile(constraint)
+        assert refusal.value.location is not None
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50 << 10
+    good = compiler.compile(OutputConstraint.choice(["yes", "no"]))
+    assert compiler.matcher(good).feed(b"yes") == 3
+
+
+def test_an_unknown_escape_in_a_pattern_is_refused_with_pointer_and_offset():
+    schema = '{"type":"object","properties":{"g":{"type":"string","pattern":"^hi\\\\!$"}}}'
+    with pytest.raises(RequestError, match=r"/properties/g/pattern.*offset 3.*\\!"):
+        admit(OutputConstraint.json_schema(schema), VOCABULARY)
 
 
 def test_a_refused_constraint_is_refused_again_and_harms_no_other():

@@ -9,7 +9,7 @@ import pytest
 
 from ninfer.text.automata.nfa import Nfa
 from ninfer.text.choice import choice_grammar
-from ninfer.text.gbnf import gbnf_grammar
+from ninfer.text.gbnf import gbnf_grammar, gbnf_language
 from ninfer.text.nondeterministic import nondeterministic_grammar
 from ninfer.text.productive import without_dead_branches
 from ninfer.text.regex import regex_grammar, whole_expression
@@ -137,13 +137,15 @@ def texts(alphabet, characters):
     return ("".join(t) for n in range(characters + 1) for t in product(alphabet, repeat=n))
 
 
+@pytest.mark.parametrize("form", [gbnf_grammar, gbnf_language], ids=["as written", "admitted"])
 @pytest.mark.parametrize("name", GRAMMARS)
-def test_a_grammar_offers_exactly_what_can_be_completed(name):
+def test_a_grammar_offers_exactly_what_can_be_completed(name, form):
     text, alphabet, characters, complete = GRAMMARS[name]
     vocabulary = crossing_vocabulary(alphabet)
-    grammar = without_dead_branches(gbnf_grammar(text, vocabulary))
-    language = words(grammar, spellable(vocabulary), complete)
+    written = without_dead_branches(gbnf_grammar(text, vocabulary))
+    language = words(written, spellable(vocabulary), complete)
     assert language
+    grammar = without_dead_branches(form(text, vocabulary))
     assert Exploration(grammar, vocabulary).differences(language, characters) == []
 
 

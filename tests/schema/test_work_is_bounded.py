@@ -89,6 +89,7 @@ HARD = {
     },
     "a memory of thirteen steps": {"type": "string", "pattern": "[ab]*a[ab]{13}"},
     "a memory of twenty steps": {"type": "string", "pattern": "[ab]*a[ab]{20}"},
+    "a memory under a length": {"type": "string", "pattern": "[ab]*a[ab]{20}", "maxLength": 64},
     "patterns that multiply": {
         "type": "string",
         "allOf": [

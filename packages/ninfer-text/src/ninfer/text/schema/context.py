@@ -15,7 +15,7 @@ CONJUNCTION_LIMIT = 16_384
 MEMBER_LIMIT = 196_608
 """How many members, items, strings and number pieces these intersections may look at together."""
 
-DIVISOR_LIMIT = 4_096
+DIVISOR_LIMIT = 2_048
 """What the divisors of one document may come to: each is as many states as it is large."""
 
 COMPARISON_LIMIT = 65_536
