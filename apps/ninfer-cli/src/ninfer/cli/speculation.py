@@ -21,7 +21,7 @@ DraftTokens = Annotated[
     typer.Option(
         min=1,
         max=MOST_DRAFTS,
-        help="Drafts per round; default: 3 for mtp, else 7.",
+        help="Drafts per round; default: 3.",
         rich_help_panel=_PANEL,
         show_default=False,
     ),

@@ -110,7 +110,7 @@ def parser() -> argparse.ArgumentParser:
     add("--threads", type=int, help="CPU threads; default: as torch chooses")
     backends = [backend.value for backend in SpeculativeBackend]
     add("--spec", choices=backends, default="none", help="which drafter proposes tokens")
-    add("--draft-tokens", type=int, help="drafts per round, 1 to 15; without it 3 for mtp, else 7")
+    add("--draft-tokens", type=int, help="drafts per round, 1 to 15; without it 3")
     add("--draft-model", type=Path, help="drafter's folder; without it the model's or shipped one")
     add("--max-concurrency", type=int, default=4, help="requests at once, 1 to 8")
     add("--max-pending-requests", type=int, default=engine.max_pending_requests, help="that wait")

@@ -89,8 +89,11 @@ class SpeculativeBackend(Enum):
 
     @property
     def default_draft_tokens(self) -> int:
-        """Return the drafts per round where nobody says how many."""
-        return {"none": 0, "mtp": 3}.get(self.value, 7)
+        """Return the drafts per round where nobody says how many.
+
+        Source: measured with the embedded model's drafters, whose later drafts seldom pay.
+        """
+        return 0 if self is SpeculativeBackend.NONE else 3
 
 
 @dataclass(frozen=True, slots=True)
