@@ -27,7 +27,7 @@ from ninfer.text.grammar import (
 )
 
 _WIDE = 1_000
-_WIDE_WEIGHT = 256
+_WIDE_WEIGHT = 24
 """What the first mask of a wide class costs, in those of a letter."""
 _TEXTS_APART = 8
 

@@ -19,8 +19,8 @@ CIRCLE_LIMIT = 128
 """Parts that may be absent in rules that begin with one another in a circle."""
 CIRCLE_RULE_LIMIT = 512
 """Rules that begin with one another in a circle, such as levels of operators."""
-BEGINNING_LIMIT = 16_384
-"""Parts that one place may begin with; a wide class counts as 256, since its mask is as dear."""
+BEGINNING_LIMIT = 1_536
+"""Parts that one place may begin with; a wide class counts as 24, since its mask is as dear."""
 
 
 def gbnf_grammar(text: str, vocabulary: TokenVocabulary) -> Grammar:
