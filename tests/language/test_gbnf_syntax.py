@@ -95,7 +95,7 @@ REFUSED = {
         1,
         "more than 128 parts that may be absent lead back",
     ),
-    'root ::= "x" (' + " | ".join(f'[^{chr(200 + n)}] root "b"' for n in range(65)) + ")": (
+    'root ::= "x" (' + " | ".join(f'[^{chr(200 + n)}] root "b"' for n in range(25)) + ")": (
         1,
         1,
         "more than 1536 parts may begin",

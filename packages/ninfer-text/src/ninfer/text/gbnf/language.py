@@ -5,11 +5,11 @@ from __future__ import annotations
 from ninfer.contract.errors import InvalidGrammar, InvalidTokenReference
 from ninfer.contract.location import TextPosition
 from ninfer.contract.vocabulary import TokenVocabulary
-from ninfer.text.gbnf.crowding import crowds
+from ninfer.text.crowding import BEGINNING_LIMIT, crowds
 from ninfer.text.gbnf.parser import Rules, parse_gbnf
-from ninfer.text.gbnf.rows import longest_optional_row, nullable_rules, without_idle_copies
 from ninfer.text.grammar import Grammar, Reference
 from ninfer.text.regular import with_automata
+from ninfer.text.rows import longest_optional_row, nullable_rules, without_idle_copies
 from ninfer.text.written import WRITTEN_LIMIT, written_symbols
 
 ENTRY_RULE = "root"
@@ -19,8 +19,6 @@ CIRCLE_LIMIT = 128
 """Parts that may be absent in rules that begin with one another in a circle."""
 CIRCLE_RULE_LIMIT = 512
 """Rules that begin with one another in a circle, such as levels of operators."""
-BEGINNING_LIMIT = 1_536
-"""Parts that one place may begin with; a wide class counts as 24, since its mask is as dear."""
 
 
 def gbnf_grammar(text: str, vocabulary: TokenVocabulary) -> Grammar:

@@ -7,6 +7,7 @@ from ninfer.text.automata.expression import Either, Expression, One, Repeat, The
 from ninfer.text.automata.limits import AutomatonLimit
 from ninfer.text.automata.nfa import Nfa
 from ninfer.text.automata.subset import determinise
+from ninfer.text.crowding import BEGINNING_LIMIT, crowds
 from ninfer.text.grammar import (
     Automaton,
     Characters,
@@ -21,6 +22,7 @@ from ninfer.text.grammar import (
 from ninfer.text.nondeterministic import nondeterministic_grammar
 from ninfer.text.regex.language import whole_expression
 from ninfer.text.regex.reader import refuse
+from ninfer.text.rows import nullable_rules
 from ninfer.text.written import WRITTEN_LIMIT, written_symbols
 
 DETERMINISTIC_LIMIT = 4_096
@@ -48,9 +50,18 @@ def regex_grammar(text: str) -> Grammar:
         symbols = sum(map(written_symbols, (grammar.entry, *grammar.rules.values())))
         if symbols > WRITTEN_LIMIT:
             raise AutomatonLimit("symbols once copies are written out", WRITTEN_LIMIT)
+        if not isinstance(grammar.entry, Automaton):
+            _require_little_at_once(grammar)
     except AutomatonLimit as limit:
         raise refuse(0, f"the expression needs {limit}") from limit
     return grammar
+
+
+def _require_little_at_once(grammar: Grammar) -> None:
+    """Refuse what the core would have to follow at one place by the hundred."""
+    rules = {**grammar.rules, "": grammar.entry}
+    if any(crowd.parts > BEGINNING_LIMIT for crowd in crowds(rules, nullable_rules(rules))):
+        raise AutomatonLimit("parts at the beginning of one place", BEGINNING_LIMIT)
 
 
 def _grammar(expression: Expression) -> Grammar:

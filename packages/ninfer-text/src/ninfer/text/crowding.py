@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ninfer.text.automata.dfa import Dfa
-from ninfer.text.gbnf.rows import is_nullable
 from ninfer.text.grammar import (
     Alternation,
     Automaton,
@@ -25,9 +24,13 @@ from ninfer.text.grammar import (
     Repetition,
     TokenTerminal,
 )
+from ninfer.text.rows import is_nullable
+
+BEGINNING_LIMIT = 1_536
+"""Parts that one place may begin with; a wide class counts as 64, since its mask is as dear."""
 
 _WIDE = 1_000
-_WIDE_WEIGHT = 24
+_WIDE_WEIGHT = 64
 """What the first mask of a wide class costs, in those of a letter."""
 _TEXTS_APART = 8
 
