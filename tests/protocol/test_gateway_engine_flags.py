@@ -6,19 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from ninfer.contract import EngineOptions, ModelError, SpeculativeBackend
+from ninfer.contract import DrafterError, EngineOptions, ModelError, SpeculativeBackend
 from ninfer.gateway.main import run_gateway
 
 
 class Opening:
     """Notes what it is asked to open, and opens nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, refusal: type[ModelError] = ModelError) -> None:
+        self.refusal = refusal
         self.asked: list[tuple[EngineOptions, Path | None]] = []
 
     def __call__(self, model, options, *, drafter_path=None, **_):
         self.asked.append((options, drafter_path))
-        raise ModelError("nothing is opened here")
+        raise self.refusal("nothing is opened here")
 
 
 @pytest.mark.parametrize(
@@ -60,3 +61,11 @@ def test_threads_are_left_to_torch_unless_they_are_named():
     for flags in ([], ["--threads", "3"]):
         run_gateway(flags, opening)
     assert [options.compute_threads for options, _ in opening.asked] == [None, 3]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "flag"), [(ModelError, "--model"), (DrafterError, "--draft-model")]
+)
+def test_files_that_do_not_serve_are_named_by_their_flag(refusal, flag, capsys):
+    assert run_gateway(["--spec", "mtp"], Opening(refusal)) == 2
+    assert capsys.readouterr().err.startswith(f"error: {flag}: nothing is opened")

@@ -11,8 +11,8 @@ from safetensors.torch import load_file
 
 from ninfer.contract import (
     CommitDecision,
+    DrafterError,
     EngineOptions,
-    ModelError,
     ResumeRoute,
     SequenceRequest,
     SpeculativeBackend,
@@ -187,7 +187,7 @@ def test_a_folder_that_does_not_fit_is_refused_by_name(
     case: Case, tmp_path: Path, change: dict[str, object], place: str
 ) -> None:
     folder = write_drafter(tmp_path / "d", case.oracle.config | change, case.oracle.weights)
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises(DrafterError) as caught:
         load_drafter(case.model, MTP, folder)
     assert str(folder) in str(caught.value)
     assert place in str(caught.value)
@@ -195,7 +195,7 @@ def test_a_folder_that_does_not_fit_is_refused_by_name(
 
 def test_a_model_without_drafters_says_so(case: Case) -> None:
     for backend in (MTP, SpeculativeBackend.DFLASH):
-        with pytest.raises(ModelError, match=f"speculative: no {backend.value} drafter") as caught:
+        with pytest.raises(DrafterError, match=f"speculative: no {backend.value} drafter") as caught:
             load_drafter(case.model, backend)
         assert str(case.model.path) in str(caught.value)
         assert ("mtp.*" in str(caught.value)) == (backend is MTP)
@@ -204,7 +204,7 @@ def test_a_model_without_drafters_says_so(case: Case) -> None:
 def test_a_missing_tensor_is_named(case: Case, tmp_path: Path) -> None:
     weights = dict(case.oracle.weights)
     del weights["mtp.fc.weight"]
-    with pytest.raises(ModelError, match=r"mtp\.fc\.weight"):
+    with pytest.raises(DrafterError, match=r"mtp\.fc\.weight"):
         load_drafter(case.model, MTP, write_drafter(tmp_path / "d", case.oracle.config, weights))
 
 
@@ -227,7 +227,7 @@ def test_a_shortlist_of_no_ascending_ids_is_refused(
     case: Case, tmp_path: Path, ids: list[int]
 ) -> None:
     weights = case.oracle.weights | {"shortlist": torch.tensor(ids, dtype=torch.int32)}
-    with pytest.raises(ModelError, match="shortlist"):
+    with pytest.raises(DrafterError, match="shortlist"):
         load_drafter(case.model, MTP, write_drafter(tmp_path, case.oracle.config, weights))
 
 
@@ -241,5 +241,5 @@ def test_the_embedded_model_takes_the_shipped_drafter(
     write_drafter(package / "mtp", case.oracle.config, case.oracle.weights)
     monkeypatch.syspath_prepend(tmp_path)
     assert load_drafter(embedded, MTP).backend is MTP
-    with pytest.raises(ModelError, match=f"{SHIPPED_PACKAGE} has no folder dflash"):
+    with pytest.raises(DrafterError, match=f"{SHIPPED_PACKAGE} has no folder dflash"):
         load_drafter(embedded, SpeculativeBackend.DFLASH)

@@ -12,6 +12,7 @@ from typing import Any
 from ninfer.contract import (
     CONSTRAINT_ERRORS,
     ConflictingOptions,
+    DrafterError,
     ModelError,
     NInferError,
     OptionPath,
@@ -99,7 +100,8 @@ def describe(error: Exception, constraint_flag: str | None) -> Failure:
     if isinstance(error, RequestError):
         return Failure(_place(error, constraint_flag), error.fact, error.code, STATUS_BAD_INPUT)
     if isinstance(error, ModelError):
-        return Failure("--model", str(error), error.code, STATUS_BAD_INPUT)
+        flag = "--draft-model" if isinstance(error, DrafterError) else "--model"
+        return Failure(flag, str(error), error.code, STATUS_BAD_INPUT)
     if isinstance(error, NInferError):
         return Failure("", str(error), error.code, STATUS_FAILED)
     return Failure(type(error).__name__, str(error), "internal_error", STATUS_FAILED)

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ninfer.contract import EngineOptions, ModelError, SpeculativeBackend
+from ninfer.contract import DrafterError, EngineOptions, ModelError, SpeculativeBackend
 from ninfer.gateway.opening import OpenEngine, open_quietly
 from ninfer.gateway.options import ServerOptions
 
@@ -34,11 +34,18 @@ def run_gateway(arguments: Sequence[str], open_engine: OpenEngine) -> int:
     flags = parser().parse_args(arguments)
     try:
         _serve(flags, open_engine)
-    except (FlagError, ModelError) as error:
-        place = "--model: " if isinstance(error, ModelError) else ""
-        sys.stderr.write(f"error: {place}{error}\n")
-        return STATUS_BAD_INPUT
+    except FlagError as error:
+        return _refuse(str(error))
+    except DrafterError as error:
+        return _refuse(f"--draft-model: {error}")
+    except ModelError as error:
+        return _refuse(f"--model: {error}")
     return 0
+
+
+def _refuse(text: str) -> int:
+    sys.stderr.write(f"error: {text}\n")
+    return STATUS_BAD_INPUT
 
 
 def _serve(flags: argparse.Namespace, open_engine: OpenEngine) -> None:

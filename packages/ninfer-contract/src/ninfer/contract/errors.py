@@ -23,6 +23,7 @@
     │  └─ QueueTimeout              the pending deadline passed
     ├─ ConstraintDeadEnd            one row met an empty set on the path really taken
     ├─ ModelError                   model files that cannot be found, read or served
+    │  └─ DrafterError              the same of a drafter's files
     ├─ EngineUnavailable            stopped, draining, or poisoned by an IntegrityError
     └─ IntegrityError               our bug or broken numbers; never dressed as a user error
        ├─ RollbackFailed · PendingPreview · RowMismatch
@@ -242,6 +243,12 @@ class ModelError(NInferError):
     """Model files that cannot be found, read or served; the message names file and field."""
 
     code = "model_error"
+
+
+class DrafterError(ModelError):
+    """A drafter's files that cannot be found, read or used with the model."""
+
+    code = "drafter_error"
 
 
 class EngineUnavailable(NInferError):

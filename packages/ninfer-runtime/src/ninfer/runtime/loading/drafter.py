@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ninfer.contract import ModelError, SpeculativeBackend
+from ninfer.contract import DrafterError, ModelError, SpeculativeBackend
 from ninfer.runtime.loading.checkpoint import Checkpoint
 from ninfer.runtime.loading.embedded import embedded_model_path
 from ninfer.runtime.loading.load import LoadedModel
@@ -30,8 +30,16 @@ def load_drafter(
 ) -> Drafter:
     """Load a drafter for a model: from a folder, else out of its own checkpoint, else as shipped.
 
-    Raises: ModelError — there is none, it is of another backend, or its files do not fit the model.
+    Raises: DrafterError — there is none, it is of another backend, or its files do not fit the
+            model.
     """
+    try:
+        return _found_drafter(model, backend, folder)
+    except ModelError as error:
+        raise DrafterError(str(error)) from error
+
+
+def _found_drafter(model: LoadedModel, backend: SpeculativeBackend, folder: Path | None) -> Drafter:
     own = None if folder is not None else _own_mtp(model, backend)
     if own is not None:
         return own
