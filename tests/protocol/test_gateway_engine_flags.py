@@ -44,7 +44,7 @@ def test_flags_that_contradict_are_refused(flags, error, capsys):
     [
         ([], "none", 0, None),
         (["--spec", "mtp"], "mtp", 3, None),
-        (["--spec", "dflash2"], "dflash2", 7, None),
+        (["--spec", "dflash2"], "dflash2", 3, None),
         (["--spec", "mtp", "--draft-tokens", "15", "--draft-model", "d"], "mtp", 15, Path("d")),
     ],
 )

@@ -195,7 +195,8 @@ def test_a_folder_that_does_not_fit_is_refused_by_name(
 
 def test_a_model_without_drafters_says_so(case: Case) -> None:
     for backend in (MTP, SpeculativeBackend.DFLASH):
-        with pytest.raises(DrafterError, match=f"speculative: no {backend.value} drafter") as caught:
+        expected = f"speculative: no {backend.value} drafter"
+        with pytest.raises(DrafterError, match=expected) as caught:
             load_drafter(case.model, backend)
         assert str(case.model.path) in str(caught.value)
         assert ("mtp.*" in str(caught.value)) == (backend is MTP)
