@@ -20,7 +20,7 @@ from ninfer.contract import (
 from ninfer.text.admission import admit
 from ninfer.text.emitter import emit
 from ninfer.text.gbnf import gbnf_grammar, gbnf_language
-from ninfer.text.grammar import Automaton
+from ninfer.text.grammar import Automaton, Repetition
 from support.languages import Exploration, crossing_vocabulary
 from support.vocabularies import byte_vocabulary
 
@@ -156,6 +156,15 @@ def test_optional_parts_that_are_regular_are_one_automaton():
 )
 def test_copies_of_what_may_be_absent_need_not_be_there(text, same):
     assert gbnf_grammar(text, VOCABULARY) == gbnf_grammar(same, VOCABULARY)
+
+
+@pytest.mark.parametrize("copies", ["*", "{3,9}", "{0,9}", "{2,}"])
+def test_a_repeated_automaton_is_not_followed_when_it_reads_nothing(copies):
+    grammar = gbnf_language(f'root ::= "x" line{copies} root?\nline ::= ("a" [^\\n]*)?', VOCABULARY)
+    repeated = [item for item in grammar.rules["root"].items if isinstance(item, Repetition)]
+    machines = [r.item for r in repeated if isinstance(r.item, Automaton)]
+    assert [m.dfa.accepting[0] for m in machines] == [0]
+    assert {r.low for r in repeated} == {0}
 
 
 def test_token_terminals_match_by_identity():

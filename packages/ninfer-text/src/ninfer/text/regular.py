@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
+from ninfer.text.automata.dfa import EMPTY_WORD
 from ninfer.text.automata.expression import (
     Either,
     Expression,
@@ -19,6 +20,7 @@ from ninfer.text.automata.expression import (
     word,
 )
 from ninfer.text.automata.limits import AutomatonLimit, Work
+from ninfer.text.automata.operations import difference
 from ninfer.text.automata.subset import compile_expression
 from ninfer.text.grammar import (
     Alternation,
@@ -57,7 +59,27 @@ def with_automata(grammar: Grammar) -> Grammar:
     """
     rewriting = _Rewriting(_small_rules(grammar.rules))
     rules = {name: rewriting.node(body) for name, body in grammar.rules.items()}
-    return Grammar(rewriting.node(grammar.entry), rules)
+    entry = rewriting.node(grammar.entry)
+    return Grammar(_spared(entry, rules), {n: _spared(body, rules) for n, body in rules.items()})
+
+
+def _spared(node: Node, rules: Mapping[str, Node]) -> Node:
+    """Return the node with repeated automata that need no empty word without it.
+
+    Math: (x | "")* is x* and (x | ""){m,n} is x{0,n}; the core would follow every empty copy.
+    """
+    match node:
+        case Concatenation(items):
+            return concatenation(*(_spared(item, rules) for item in items))
+        case Alternation(options):
+            return alternation(*(_spared(option, rules) for option in options))
+        case Repetition(item, low, high):
+            body = rules[item.rule] if isinstance(item, Reference) else item
+            if isinstance(body, Automaton) and body.dfa.accepting[0]:
+                return repetition(Automaton(difference(body.dfa, EMPTY_WORD)), 0, high)
+            return repetition(_spared(item, rules), low, high)
+        case _:
+            return node
 
 
 class _Rewriting:
