@@ -11,7 +11,7 @@ from ninfer.text.grammar import (
     children,
 )
 
-WRITTEN_LIMIT = 65_536
+WRITTEN_LIMIT = 49_152
 """Symbols and edges of one grammar: the core takes a second and 300 MB for them."""
 
 _COUNTED_FROM = 4_096
