@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from ninfer.text.grammar import (
     NOTHING,
@@ -10,7 +10,6 @@ from ninfer.text.grammar import (
     Automaton,
     Characters,
     Concatenation,
-    ExcludedTokens,
     Grammar,
     Literal,
     Node,
@@ -36,14 +35,15 @@ def without_dead_branches(grammar: Grammar) -> Grammar:
     return Grammar(entry, {n: _cut(grammar.rules[n], productive) for n in reached & productive})
 
 
-def productive_rules(rules: Mapping[str, Node]) -> set[str]:
-    """Return the names of the rules that have a finite word."""
-    users: dict[str, set[str]] = {}
-    for name, body in rules.items():
-        for used in references(body):
-            users.setdefault(used, set()).add(name)
-    productive: set[str] = set()
-    pending = list(rules)
+def productive_rules(rules: Mapping[str, Node], sure: Set[str] = frozenset()) -> set[str]:
+    """Return the names of the rules that have a finite word; of ``sure`` ones that is known."""
+    users: dict[str, list[str]] = {}
+    pending = [name for name in rules if name not in sure]
+    for name in pending:
+        for used in references(rules[name]):
+            if used not in sure:
+                users.setdefault(used, []).append(name)
+    productive = rules.keys() & sure
     while pending:
         name = pending.pop()
         if name not in productive and _has_word(rules[name], productive):
@@ -52,24 +52,24 @@ def productive_rules(rules: Mapping[str, Node]) -> set[str]:
     return productive
 
 
-def _has_word(node: Node, productive: set[str]) -> bool:
+def _has_word(node: Node, productive: Set[str]) -> bool:
+    if type(node) is Reference:
+        return node.rule in productive
+    if type(node) is Concatenation:
+        return all(_has_word(item, productive) for item in node.items)
+    if type(node) is Alternation:
+        return any(_has_word(option, productive) for option in node.options)
     match node:
-        case Literal() | ExcludedTokens():
-            return True
         case Characters(members):
             return bool(members)
         case TokenTerminal(ids):
             return bool(ids)
         case Automaton(dfa):
             return not dfa.is_empty
-        case Reference(rule):
-            return rule in productive
-        case Concatenation(items):
-            return all(_has_word(item, productive) for item in items)
-        case Alternation(options):
-            return any(_has_word(option, productive) for option in options)
         case Repetition(item, low):
             return low == 0 or _has_word(item, productive)
+        case _:
+            return True
 
 
 def _cut(node: Node, productive: set[str]) -> Node:

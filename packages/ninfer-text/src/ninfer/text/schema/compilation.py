@@ -30,7 +30,7 @@ def schema_grammar(
         raise UnsupportedSchema(
             "nests too deeply", keyword="schema_depth", location=JsonPointer()
         ) from None
-    productive = productive_rules(emission.rules.questionable())
+    productive = productive_rules(emission.rules.bodies, emission.rules.sure)
     if not is_productive(entry, productive):
         raise UnsatisfiableConstraint(
             "no value satisfies the schema",

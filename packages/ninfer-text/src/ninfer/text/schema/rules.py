@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ninfer.contract.errors import UnsupportedSchema
 from ninfer.contract.location import JsonPointer
-from ninfer.text.grammar import EMPTY, NOTHING, Literal, Node, Reference, references
+from ninfer.text.grammar import NOTHING, Literal, Node, Reference, references
 
 RULE_LIMIT = 32_768
 """How many rules one grammar may need."""
@@ -86,8 +86,3 @@ class Rules:
                 self.sure.add(name.rule)
             found = self.made[key] = name
         return found
-
-    def questionable(self) -> dict[str, Node]:
-        """Return all rules, those with a word for sure reduced to the empty text."""
-        sure = self.sure
-        return {name: EMPTY if name in sure else body for name, body in self.bodies.items()}
