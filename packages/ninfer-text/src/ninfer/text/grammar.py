@@ -6,7 +6,7 @@ core. Every node describes a set of texts; a token node describes one token what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -189,6 +189,17 @@ def children(node: Node) -> tuple[Node, ...]:
     return (node.item,) if type(node) is Repetition else ()
 
 
+def with_children(node: Node, change: Callable[[Node], Node]) -> Node:
+    """Return the node with each node directly below it changed."""
+    if isinstance(node, Concatenation):
+        return concatenation(*map(change, node.items))
+    if isinstance(node, Alternation):
+        return alternation(*map(change, node.options))
+    return (
+        repetition(change(node.item), node.low, node.high) if isinstance(node, Repetition) else node
+    )
+
+
 def references(node: Node) -> list[str]:
     """Return the rule names below a node, in order, without following them."""
     found: list[str] = []
@@ -199,6 +210,30 @@ def references(node: Node) -> list[str]:
             found.append(current.rule)
         elif below := children(current):
             pending.extend(reversed(below))
+    return found
+
+
+def least_rules(
+    rules: Mapping[str, Node],
+    holds: Callable[[Node, Set[str]], bool],
+    sure: Set[str] = frozenset(),
+) -> set[str]:
+    """Return the rules that a property holds of, which bodies have by the rules they call.
+
+    Math: the least fixed point; ``sure`` rules have it whatever their bodies say.
+    """
+    users: dict[str, list[str]] = {}
+    pending = [name for name in rules if name not in sure]
+    for name in pending:
+        for used in references(rules[name]):
+            if used not in sure:
+                users.setdefault(used, []).append(name)
+    found = rules.keys() & sure
+    while pending:
+        name = pending.pop()
+        if name not in found and holds(rules[name], found):
+            found.add(name)
+            pending.extend(users.get(name, ()))
     return found
 
 

@@ -18,6 +18,7 @@ from ninfer.text.grammar import (
     TokenTerminal,
     alternation,
     concatenation,
+    least_rules,
     references,
     repetition,
 )
@@ -37,19 +38,7 @@ def without_dead_branches(grammar: Grammar) -> Grammar:
 
 def productive_rules(rules: Mapping[str, Node], sure: Set[str] = frozenset()) -> set[str]:
     """Return the names of the rules that have a finite word; of ``sure`` ones that is known."""
-    users: dict[str, list[str]] = {}
-    pending = [name for name in rules if name not in sure]
-    for name in pending:
-        for used in references(rules[name]):
-            if used not in sure:
-                users.setdefault(used, []).append(name)
-    productive = rules.keys() & sure
-    while pending:
-        name = pending.pop()
-        if name not in productive and _has_word(rules[name], productive):
-            productive.add(name)
-            pending.extend(users.get(name, ()))
-    return productive
+    return least_rules(rules, _has_word, sure)
 
 
 def _has_word(node: Node, productive: Set[str]) -> bool:

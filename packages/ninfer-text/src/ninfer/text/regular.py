@@ -32,11 +32,11 @@ from ninfer.text.grammar import (
     Node,
     Reference,
     Repetition,
-    alternation,
     children,
     concatenation,
     references,
     repetition,
+    with_children,
 )
 
 SMALL = 16
@@ -68,18 +68,12 @@ def _spared(node: Node, rules: Mapping[str, Node]) -> Node:
 
     Math: (x | "")* is x* and (x | ""){m,n} is x{0,n}; the core would follow every empty copy.
     """
-    match node:
-        case Concatenation(items):
-            return concatenation(*(_spared(item, rules) for item in items))
-        case Alternation(options):
-            return alternation(*(_spared(option, rules) for option in options))
-        case Repetition(item, low, high):
-            body = rules[item.rule] if isinstance(item, Reference) else item
-            if isinstance(body, Automaton) and body.dfa.accepting[0]:
-                return repetition(Automaton(difference(body.dfa, EMPTY_WORD)), 0, high)
-            return repetition(_spared(item, rules), low, high)
-        case _:
-            return node
+    if isinstance(node, Repetition):
+        item = node.item
+        body = rules[item.rule] if isinstance(item, Reference) else item
+        if isinstance(body, Automaton) and body.dfa.accepting[0]:
+            return repetition(Automaton(difference(body.dfa, EMPTY_WORD)), 0, node.high)
+    return with_children(node, lambda child: _spared(child, rules))
 
 
 class _Rewriting:
@@ -94,15 +88,9 @@ class _Rewriting:
         whole = self._automaton(node)
         if whole is not None:
             return whole
-        match node:
-            case Concatenation(items):
-                return concatenation(*self._runs(items))
-            case Alternation(options):
-                return alternation(*map(self.node, options))
-            case Repetition(item, low, high):
-                return repetition(self.node(item), low, high)
-            case _:
-                return node
+        if isinstance(node, Concatenation):
+            return concatenation(*self._runs(node.items))
+        return with_children(node, self.node)
 
     def _runs(self, items: tuple[Node, ...]) -> Iterator[Node]:
         """Yield neighbouring regular items as one automaton, the others rewritten one by one."""

@@ -17,28 +17,16 @@ from ninfer.text.grammar import (
     Node,
     Reference,
     Repetition,
-    alternation,
     children,
-    concatenation,
-    references,
+    least_rules,
     repetition,
+    with_children,
 )
 
 
 def nullable_rules(rules: Mapping[str, Node]) -> set[str]:
     """Return the rules that have the empty text."""
-    users: dict[str, set[str]] = {}
-    for name, body in rules.items():
-        for used in references(body):
-            users.setdefault(used, set()).add(name)
-    nullable: set[str] = set()
-    pending = list(rules)
-    while pending:
-        name = pending.pop()
-        if name not in nullable and is_nullable(rules[name], nullable):
-            nullable.add(name)
-            pending.extend(users.get(name, ()))
-    return nullable
+    return least_rules(rules, is_nullable)
 
 
 def is_nullable(node: Node, nullable: Set[str]) -> bool:
@@ -74,16 +62,9 @@ def without_idle_copies(node: Node, nullable: Set[str]) -> Node:
 
     Math: where x has the empty text, x{m,n} is x{0,n} and x{m,} is x*.
     """
-    match node:
-        case Concatenation(items):
-            return concatenation(*(without_idle_copies(item, nullable) for item in items))
-        case Alternation(options):
-            return alternation(*(without_idle_copies(option, nullable) for option in options))
-        case Repetition(item, low, high):
-            inner = without_idle_copies(item, nullable)
-            return repetition(inner, 0 if is_nullable(item, nullable) else low, high)
-        case _:
-            return node
+    if isinstance(node, Repetition) and is_nullable(node.item, nullable):
+        return repetition(without_idle_copies(node.item, nullable), 0, node.high)
+    return with_children(node, lambda child: without_idle_copies(child, nullable))
 
 
 def _idle_copies(node: Node, nullable: Set[str]) -> int:

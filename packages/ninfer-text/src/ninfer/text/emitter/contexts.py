@@ -7,7 +7,7 @@ core decides all of them once. Where it is called in a few contexts, few tokens 
 
 from __future__ import annotations
 
-from ninfer.text.emitter.follow import OPAQUE, UNKNOWN, FollowAnalysis, Following, Site
+from ninfer.text.emitter.follow import OPAQUE, FollowAnalysis, Following, Site
 from ninfer.text.emitter.productions import Body, Call, Expression, Productions
 
 _ALONE_LIMIT = 8
@@ -50,9 +50,7 @@ class _Splitting:
         owner = self._names[number]
         for count, part in enumerate(parts):
             name = self._add(owner, part) if count else owner
-            is_found_by_core = len(part) == 1 and part[0].is_inner
-            known = UNKNOWN if is_found_by_core else self._analysis.following_at(part)
-            self._following[name] = known
+            self._following[name] = self._analysis.following_at(part)
 
     def _add(self, owner: str, sites: list[Site]) -> str:
         """Return a copy of a production that the sites call from now on."""

@@ -11,7 +11,7 @@ Since ours says what may follow, not what does, such a production gets none.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -115,8 +115,10 @@ class FollowAnalysis:
             for calls, inner, mask in facts
         ]
 
-    def following_at(self, sites: Iterable[Site]) -> Following:
+    def following_at(self, sites: Sequence[Site]) -> Following:
         """Return what follows a production with these calls and no others."""
+        if len(sites) == 1 and sites[0].is_inner:
+            return UNKNOWN
         mask = 0
         for site in sites:
             mask |= self.behind(site)
