@@ -10,12 +10,11 @@ from ninfer.contract import (
     ResumeRoute,
     ResumeState,
     RowMismatch,
-    SamplingParameters,
-    SequenceId,
 )
 from ninfer.runtime.loading import LoadedModel
-from ninfer.runtime.program import TorchProgram
 from support.program_runs import (
+    ROUTES,
+    SAMPLED,
     RowSets,
     commit_all,
     continue_rows,
@@ -24,30 +23,16 @@ from support.program_runs import (
     prefill,
     program,
     prompt,
+    restore,
     solo,
     start,
     tiny_model,
 )
 
-SAMPLED = SamplingParameters(
-    temperature=0.9, top_p=0.95, presence_penalty=0.6, frequency_penalty=0.3, seed=11
-)
-ROUTES = [ResumeRoute.SNAPSHOT, ResumeRoute.REPLAY]
-
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
     return tiny_model(tmp_path_factory.mktemp("model"), "qwen3")
-
-
-def restore(owner: TorchProgram, state: ResumeState) -> SequenceId:
-    """Resume and replay to the old frontier."""
-    is_replay = state.route is ResumeRoute.REPLAY
-    row = owner.resume(state)
-    while is_replay:
-        if owner.replay(row).complete:
-            break
-    return row
 
 
 @pytest.mark.parametrize("reuse", [False, True])

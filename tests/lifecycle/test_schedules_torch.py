@@ -20,13 +20,16 @@ from ninfer.contract import (
     TextPrompt,
 )
 from ninfer.qwen_frontend.frontend import Frontend
-from ninfer.runtime.engine import Engine
 from ninfer.runtime.loading import LoadedModel, load_drafter
-from ninfer.runtime.masks import lookahead_native
 from ninfer.runtime.models.drafters import Drafter
-from ninfer.runtime.program import TorchProgram
 from support.engines import run_until_idle
 from support.program_runs import tiny_model
+from support.schedules import (
+    answer_alone,
+    answers_of_arrivals,
+    assert_same_answer,
+    engine_over,
+)
 from support.tiny_drafters import mtp_config, write_drafter
 
 SCHEDULES = 6
@@ -53,16 +56,6 @@ def frontend(model: LoadedModel) -> Frontend:
 def drafter(model: LoadedModel, tmp_path_factory: pytest.TempPathFactory) -> Drafter:
     folder = write_drafter(tmp_path_factory.mktemp("drafter") / "mtp", mtp_config())
     return load_drafter(model, SpeculativeBackend.MTP, folder)
-
-
-def engine_over(
-    model: LoadedModel,
-    frontend: Frontend,
-    options: EngineOptions,
-    drafter: Drafter | None = None,
-) -> Engine:
-    program = TorchProgram(model, options, drafter)
-    return Engine(program, frontend, options, lookahead=lookahead_native, threaded=False)
 
 
 def random_request(
@@ -111,23 +104,11 @@ def test_pressed_and_mixed_requests_equal_their_solo_runs(
     )
     engine = engine_over(model, frontend, options)
     asked = [random_request(dice) for _ in range(6)]
-    handles = []
-    for text, request in asked:
-        handles.append(engine.start(text, request))
-        for _ in range(dice.randrange(4)):
-            engine.run_cycle()
-    run_until_idle(engine)
-    stats = engine.stats()
-    assert (stats.usage.rows_used, stats.host_context_bytes) == (0, 0)
-    for (text, request), handle in zip(asked, handles, strict=True):
-        result = handle.wait(timeout=0)
+    results = answers_of_arrivals(engine, asked, dice)
+    for (text, request), result in zip(asked, results, strict=True):
         require_legal(request, result)
         alone = engine_over(model, frontend, EngineOptions(max_context=128))
-        single = alone.start(text, request)
-        run_until_idle(alone)
-        expected = single.wait(timeout=0)
-        assert result.generated_token_ids == expected.generated_token_ids
-        assert (result.content, result.finish_reason) == (expected.content, expected.finish_reason)
+        assert_same_answer(result, answer_alone(alone, text, request))
 
 
 @pytest.mark.parametrize("seed", range(SCHEDULES))
@@ -156,11 +137,7 @@ def test_drafts_and_pauses_never_change_a_greedy_answer(
     alone = engine_over(model, frontend, EngineOptions(max_context=128))
     for (text, request), result in zip(asked, results, strict=True):
         require_legal(request, result)
-        single = alone.start(text, request)
-        run_until_idle(alone)
-        expected = single.wait(timeout=0)
-        assert result.generated_token_ids == expected.generated_token_ids
-        assert result.finish_reason is expected.finish_reason
+        assert_same_answer(result, answer_alone(alone, text, request))
 
 
 def test_the_schedules_meet_pauses_of_both_routes(model: LoadedModel, frontend: Frontend) -> None:

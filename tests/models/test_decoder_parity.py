@@ -12,9 +12,8 @@ from ninfer.runtime.models.decoder import Decoder
 from ninfer.runtime.models.forward_batch import RowInput, forward_batch
 from ninfer.runtime.models.kv_pool import KvPool, SlotMap
 from support.paged_rows import paged
+from support.parity import TOLERANCE, assert_same, random_tokens
 from support.tiny_models import SHAPES, VOCAB_ROWS, write_checkpoint
-
-TOLERANCE = 1e-4
 
 
 class Case:
@@ -41,17 +40,6 @@ class Case:
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
     torch.set_num_threads(1)
     return Case(request.param, tmp_path_factory.mktemp("checkpoint"))
-
-
-def random_tokens(count: int, seed: int) -> list[int]:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randint(0, VOCAB_ROWS, (count,), generator=generator).tolist()
-
-
-def assert_same(found: torch.Tensor, expected: torch.Tensor) -> None:
-    assert found.dtype == torch.float32
-    assert torch.equal(found.argmax(-1), expected.argmax(-1))
-    torch.testing.assert_close(found, expected, atol=TOLERANCE, rtol=TOLERANCE)
 
 
 def test_a_whole_prompt_has_the_same_logits(case: Case) -> None:

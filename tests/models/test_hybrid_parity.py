@@ -16,9 +16,8 @@ from ninfer.runtime.models.kv_pool import KvPool, SlotMap
 from ninfer.runtime.models.recurrent_pool import RecurrentPool
 from support.hybrid_models import write_hybrid
 from support.paged_rows import paged
-from support.tiny_models import VOCAB_ROWS
+from support.parity import TOLERANCE, assert_same, random_tokens
 
-TOLERANCE = 1e-4
 ROUNDS = 1000 if os.environ.get("NINFER_SLOW") == "1" else 200
 VARIANTS: dict[str, dict[str, object]] = {
     "text": {},
@@ -69,17 +68,6 @@ class Case:
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
     torch.set_num_threads(1)
     return Case(tmp_path_factory.mktemp("hybrid"), VARIANTS[request.param])
-
-
-def random_tokens(count: int, seed: int) -> list[int]:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randint(0, VOCAB_ROWS, (count,), generator=generator).tolist()
-
-
-def assert_same(found: torch.Tensor, expected: torch.Tensor) -> None:
-    assert found.dtype == torch.float32
-    assert torch.equal(found.argmax(-1), expected.argmax(-1))
-    torch.testing.assert_close(found, expected, atol=TOLERANCE, rtol=TOLERANCE)
 
 
 def test_a_whole_prompt_has_the_same_logits(case: Case) -> None:

@@ -10,8 +10,6 @@ import torch
 from ninfer.contract import (
     CommitDecision,
     ResumeRoute,
-    ResumeState,
-    SamplingParameters,
     SequenceId,
     SequenceRequest,
 )
@@ -22,6 +20,8 @@ from support.program_runs import (
     CANCEL,
     FAIL,
     GO_ON,
+    ROUTES,
+    SAMPLED,
     commit_all,
     continue_rows,
     decode,
@@ -29,14 +29,10 @@ from support.program_runs import (
     prefill,
     program,
     prompt,
+    restore,
     solo,
     start,
 )
-
-SAMPLED = SamplingParameters(
-    temperature=0.9, top_p=0.95, presence_penalty=0.6, frequency_penalty=0.3, seed=11
-)
-ROUTES = [ResumeRoute.SNAPSHOT, ResumeRoute.REPLAY]
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +40,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
     torch.set_num_threads(1)
     folder = write_hybrid(tmp_path_factory.mktemp("hybrid"), seed=5)
     return load_model(folder, dtype=torch.float32)
-
-
-def restore(owner: TorchProgram, state: ResumeState) -> SequenceId:
-    """Resume and replay to the old frontier."""
-    is_replay = state.route is ResumeRoute.REPLAY
-    row = owner.resume(state)
-    while is_replay:
-        if owner.replay(row).complete:
-            break
-    return row
 
 
 def test_the_answer_is_what_transformers_would_choose(model: LoadedModel) -> None:

@@ -9,7 +9,6 @@ import pytest
 from ninfer.contract import (
     EngineOptions,
     ExecutionOptions,
-    GenerationResult,
     OutputConstraint,
     RequestOptions,
     SamplingOverrides,
@@ -19,11 +18,14 @@ from ninfer.contract import (
 from ninfer.qwen_frontend.frontend import Frontend
 from ninfer.runtime.engine import Engine
 from ninfer.runtime.loading import LoadedModel, load_drafter
-from ninfer.runtime.masks import lookahead_native
 from ninfer.runtime.models.drafters import Drafter
-from ninfer.runtime.program import TorchProgram
-from support.engines import run_until_idle
 from support.program_runs import tiny_model
+from support.schedules import (
+    answer_alone,
+    answers_of_arrivals,
+    assert_same_answer,
+    engine_over,
+)
 from support.tiny_drafters import block_config, mtp_config, write_drafter
 
 CONFIGS = {
@@ -85,14 +87,7 @@ def test_answers_do_not_depend_on_the_neighbours(
             draft_tokens=drafts,
             **options,  # type: ignore[arg-type]
         )
-        program = TorchProgram(model, chosen, drafter)
-        return Engine(program, frontend, chosen, lookahead=lookahead_native, threaded=False)
-
-    def alone(text: TextPrompt, request: RequestOptions) -> GenerationResult:
-        single = engine()
-        handle = single.start(text, request)
-        run_until_idle(single)
-        return handle.wait(timeout=0)
+        return engine_over(model, frontend, chosen, drafter)
 
     pressed = engine(
         max_concurrency=dice.choice((2, 4)),
@@ -101,16 +96,8 @@ def test_answers_do_not_depend_on_the_neighbours(
         host_snapshot_bytes=dice.choice((0, 60_000, 1 << 20)),
     )
     asked = [random_request(dice) for _ in range(6)]
-    handles = []
-    for text, request in asked:
-        handles.append(pressed.start(text, request))
-        for _ in range(dice.randrange(4)):
-            pressed.run_cycle()
-    run_until_idle(pressed)
-    stats = pressed.stats()
-    assert (stats.usage.rows_used, stats.host_context_bytes) == (0, 0)
-    for (text, request), handle in zip(asked, handles, strict=True):
-        result, expected = handle.wait(timeout=0), alone(text, request)
-        assert result.generated_token_ids == expected.generated_token_ids
-        assert (result.content, result.finish_reason) == (expected.content, expected.finish_reason)
+    results = answers_of_arrivals(pressed, asked, dice)
+    for (text, request), result in zip(asked, results, strict=True):
+        expected = answer_alone(engine(), text, request)
+        assert_same_answer(result, expected)
         assert result.speculative.accepted_tokens == expected.speculative.accepted_tokens

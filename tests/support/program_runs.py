@@ -13,6 +13,8 @@ from ninfer.contract import (
     Lookahead,
     MaskProvider,
     PendingBatch,
+    ResumeRoute,
+    ResumeState,
     SamplingParameters,
     SequenceId,
     SequenceRequest,
@@ -23,6 +25,10 @@ from ninfer.runtime.program import TorchProgram
 from support.tiny_models import write_checkpoint
 
 GREEDY = SamplingParameters(temperature=0.0)
+SAMPLED = SamplingParameters(
+    temperature=0.9, top_p=0.95, presence_penalty=0.6, frequency_penalty=0.3, seed=11
+)
+ROUTES = [ResumeRoute.SNAPSHOT, ResumeRoute.REPLAY]
 GO_ON = CommitDecision(accepted_tokens=1)
 CANCEL = CommitDecision(accepted_tokens=0, cancelled=True)
 FAIL = CommitDecision(accepted_tokens=0, failed=True)
@@ -131,6 +137,14 @@ def continue_rows(
         for row, added in zip(tokens, commit_all(owner, decode(owner, sequences)), strict=True):
             row += added
     return tokens
+
+
+def restore(owner: TorchProgram, state: ResumeState) -> SequenceId:
+    """Resume and replay to the old frontier."""
+    row = owner.resume(state)
+    while state.route is ResumeRoute.REPLAY and not owner.replay(row).complete:
+        pass
+    return row
 
 
 def solo(
