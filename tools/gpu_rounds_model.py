@@ -17,11 +17,9 @@ from ninfer.runtime.loading import LoadedModel
 from ninfer.runtime.models.config import DecoderConfig
 from ninfer.runtime.models.decoder import Decoder
 from ninfer.runtime.models.drafters import Drafter
+from ninfer.runtime.models.drafters.build import build_drafter
 from ninfer.runtime.models.drafters.config import drafter_config
-from ninfer.runtime.models.drafters.dflash import DflashDrafter
-from ninfer.runtime.models.drafters.dflash2 import Dflash2Drafter
 from ninfer.runtime.models.drafters.head import DraftHead
-from ninfer.runtime.models.drafters.mtp import MtpDrafter
 from ninfer.runtime.models.linear import choose_strategy
 from ninfer.runtime.models.registry import decoder_config
 from ninfer.runtime.models.weights import WeightReader
@@ -66,13 +64,7 @@ def random_drafter(model: LoadedModel, shape: Shape, backend: SpeculativeBackend
     config = drafter_config(_drafter_fields(shape, backend), "random", target.config)
     reader = RandomWeights(config.layers, target.device, target.dtype)
     head = DraftHead(target, DOMAIN)
-    match backend:
-        case SpeculativeBackend.DFLASH:
-            return DflashDrafter(config, reader, target, head)
-        case SpeculativeBackend.DFLASH2:
-            return Dflash2Drafter(config, reader, target, head)
-        case _:
-            return MtpDrafter(config.layers, reader, target, head)
+    return build_drafter(config, reader, target, head)
 
 
 class RandomWeights(WeightReader):

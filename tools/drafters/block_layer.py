@@ -60,18 +60,10 @@ class BlockLayer(nn.Module):
 
     def __init__(self, shape: Shape, conv_group: int) -> None:
         super().__init__()
-        s, queries, keys = shape, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+        s = shape
         self.shape = shape
         self.weights = nn.ParameterDict()
-        for name, size in (
-            ("q_proj", (queries, s.hidden)),
-            ("k_proj", (keys, s.hidden)),
-            ("v_proj", (keys, s.hidden)),
-            ("o_proj", (s.hidden, queries)),
-            ("gate_proj", (s.ffn, s.hidden)),
-            ("up_proj", (s.ffn, s.hidden)),
-            ("down_proj", (s.hidden, s.ffn)),
-        ):
+        for name, size in s.layer_matrices:
             self.weights[name] = nn.Parameter(torch.randn(size) * 0.02)
         for name, width in (
             ("input_layernorm", s.hidden),

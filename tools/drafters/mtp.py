@@ -22,19 +22,10 @@ class MtpDrafter(nn.Module):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        s, queries, keys = shape, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+        s = shape
         self.shape = shape
         self.weights = nn.ParameterDict()
-        for name, size in (
-            ("fc", (s.hidden, 2 * s.hidden)),
-            ("q_proj", (queries, s.hidden)),
-            ("k_proj", (keys, s.hidden)),
-            ("v_proj", (keys, s.hidden)),
-            ("o_proj", (s.hidden, queries)),
-            ("gate_proj", (s.ffn, s.hidden)),
-            ("up_proj", (s.ffn, s.hidden)),
-            ("down_proj", (s.hidden, s.ffn)),
-        ):
+        for name, size in (("fc", (s.hidden, 2 * s.hidden)), *s.layer_matrices):
             self.weights[name] = nn.Parameter(torch.randn(size) * 0.02)
         for name in ("embedding_norm", "hidden_norm", "input_norm", "mlp_norm", "norm"):
             self.weights[name] = nn.Parameter(torch.ones(s.hidden))

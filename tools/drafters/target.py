@@ -30,6 +30,20 @@ class Shape:
     norm_eps: float
     rope_theta: float
 
+    @property
+    def layer_matrices(self) -> tuple[tuple[str, tuple[int, int]], ...]:
+        """Return the matrices of a dense layer with their shapes."""
+        queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        return (
+            ("q_proj", (queries, self.hidden)),
+            ("k_proj", (keys, self.hidden)),
+            ("v_proj", (keys, self.hidden)),
+            ("o_proj", (self.hidden, queries)),
+            ("gate_proj", (self.ffn, self.hidden)),
+            ("up_proj", (self.ffn, self.hidden)),
+            ("down_proj", (self.hidden, self.ffn)),
+        )
+
 
 class Target:
     """A dense decoder without biases.

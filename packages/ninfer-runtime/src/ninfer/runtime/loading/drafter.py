@@ -14,9 +14,8 @@ from ninfer.runtime.loading.checkpoint import Checkpoint
 from ninfer.runtime.loading.embedded import embedded_model_path
 from ninfer.runtime.loading.load import LoadedModel
 from ninfer.runtime.models.drafters import Drafter
+from ninfer.runtime.models.drafters.build import build_drafter
 from ninfer.runtime.models.drafters.config import drafter_config
-from ninfer.runtime.models.drafters.dflash import DflashDrafter
-from ninfer.runtime.models.drafters.dflash2 import Dflash2Drafter
 from ninfer.runtime.models.drafters.head import DraftHead
 from ninfer.runtime.models.drafters.mtp import MtpDrafter
 from ninfer.runtime.models.weights import WeightReader
@@ -55,13 +54,7 @@ def _found_drafter(model: LoadedModel, backend: SpeculativeBackend, folder: Path
     reader = WeightReader(_Dequantised(checkpoint), config.layers, target.device, target.dtype)
     domain = model.facts.token_domain
     head = DraftHead(target, domain, _shortlist(checkpoint, domain))
-    match backend:
-        case SpeculativeBackend.DFLASH:
-            return DflashDrafter(config, reader, target, head)
-        case SpeculativeBackend.DFLASH2:
-            return Dflash2Drafter(config, reader, target, head)
-        case _:
-            return MtpDrafter(config.layers, reader, target, head)
+    return build_drafter(config, reader, target, head)
 
 
 def _own_mtp(model: LoadedModel, backend: SpeculativeBackend) -> Drafter | None:
