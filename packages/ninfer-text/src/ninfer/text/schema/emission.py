@@ -16,7 +16,8 @@ from ninfer.text.grammar import (
 from ninfer.text.json_rules import JSON_RULES, VALUE
 from ninfer.text.schema.formula import FALSE, TRUE, Formula
 from ninfer.text.schema.items import Items
-from ninfer.text.schema.members import Members, object_node
+from ninfer.text.schema.members import Members
+from ninfer.text.schema.objects import object_node
 from ninfer.text.schema.reduction import Reduction
 from ninfer.text.schema.rules import Rules
 from ninfer.text.schema.scalars import FLAT_LIMIT, number_nodes, string_nodes, texts_node

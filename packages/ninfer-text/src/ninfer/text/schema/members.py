@@ -158,13 +158,3 @@ class Members:
             if both and value is not FALSE:
                 options.append(self._unknown(KeyClass(both, value), frozenset()))
         return alternation(*options)
-
-
-def object_node(members: Members) -> Node:
-    """Return the text of a whole object."""
-    from ninfer.text.schema.counted_members import CountedMembers
-
-    shape = members.shape
-    if shape.least or shape.most is not None or members.floating or members.last:
-        return concatenation(Literal("{"), CountedMembers(members).node(), members.closing)
-    return concatenation(Literal("{"), members.plain())
