@@ -36,6 +36,11 @@ class Checkpoint:
             names = file.keys()  # type: ignore[no-untyped-call]
             self._homes.update(dict.fromkeys(names, file))
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Return the names of all tensors."""
+        return frozenset(self._homes)
+
     def require_json(self, name: str) -> Json:
         """Return the object of a JSON file.
 

@@ -13,11 +13,13 @@ from ninfer.contract import DrafterError, ModelError, SpeculativeBackend
 from ninfer.runtime.loading.checkpoint import Checkpoint
 from ninfer.runtime.loading.embedded import embedded_model_path
 from ninfer.runtime.loading.load import LoadedModel
+from ninfer.runtime.loading.published_drafter import PublishedTensors
 from ninfer.runtime.models.drafters import Drafter
 from ninfer.runtime.models.drafters.build import build_drafter
 from ninfer.runtime.models.drafters.config import drafter_config
 from ninfer.runtime.models.drafters.head import DraftHead
 from ninfer.runtime.models.drafters.mtp import MtpDrafter
+from ninfer.runtime.models.drafters.published_config import is_published, published_config
 from ninfer.runtime.models.weights import WeightReader
 
 SHIPPED_PACKAGE = "ninfer_demo_drafters"
@@ -46,6 +48,8 @@ def _found_drafter(model: LoadedModel, backend: SpeculativeBackend, folder: Path
     if not place.is_dir():
         raise ModelError(f"{place}: is not a folder")
     checkpoint = Checkpoint(place)
+    if is_published(checkpoint.config):
+        return _published_drafter(model, backend, checkpoint)
     file = str(place / "config.json")
     target = model.decoder
     config = drafter_config(checkpoint.config, file, target.config)
@@ -55,6 +59,22 @@ def _found_drafter(model: LoadedModel, backend: SpeculativeBackend, folder: Path
     domain = model.facts.token_domain
     head = DraftHead(target, domain, _shortlist(checkpoint, domain))
     return build_drafter(config, reader, target, head)
+
+
+def _published_drafter(
+    model: LoadedModel, backend: SpeculativeBackend, checkpoint: Checkpoint
+) -> Drafter:
+    """Return the drafter of a folder in the published form."""
+    file = str(checkpoint.folder / "config.json")
+    target = model.decoder
+    config = published_config(checkpoint.config, file, target.config)
+    if config.backend is not backend:
+        raise ModelError(f"{file}: architectures: {config.backend.value!r}, not {backend.value!r}")
+    tensors = PublishedTensors(checkpoint)
+    reader = WeightReader(tensors, config.layers, target.device, target.dtype)
+    drafter = build_drafter(config, reader, target, DraftHead(target, model.facts.token_domain))
+    tensors.require_all_read()
+    return drafter
 
 
 def _own_mtp(model: LoadedModel, backend: SpeculativeBackend) -> Drafter | None:

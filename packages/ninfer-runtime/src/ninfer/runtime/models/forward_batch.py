@@ -56,12 +56,13 @@ class RowPlan(NamedTuple):
 class PagedPlan(NamedTuple):
     """How rows of equally many columns attend over their pages, whatever their lengths.
 
-    Shapes: pages int64[R, L], the page table of every row; last int64[R, columns], the last
-            position that each column sees.
+    Shapes: pages int64[R, L], the page table of every row; first and last int64[R, columns], the
+            first and the last position that each column sees. Without ``first`` that is 0.
     """
 
     pages: Tensor
     last: Tensor
+    first: Tensor | None = None
 
 
 class ForwardBatch(NamedTuple):

@@ -17,8 +17,8 @@ def attend_pages(queries: Tensor, keys: Tensor, values: Tensor, plan: PagedPlan)
     A kernel reads pages in place, so that unused places of a page table cost nothing; without one
     every place is copied, and tables should be short.
 
-    Math:   softmax(q kᵀ / √head_dim) v over the row's positions up to the column's ``last``; query
-            heads share keys in groups of heads / kv_heads.
+    Math:   softmax(q kᵀ / √head_dim) v over the row's positions from the column's ``first`` to its
+            ``last``; query heads share keys in groups of heads / kv_heads.
     Shapes: queries [N, heads, head_dim], N = R · columns; keys, values [slots, kv_heads, head_dim]
             of one layer.
     """
@@ -37,11 +37,14 @@ def attend_copies(queries: Tensor, keys: Tensor, values: Tensor, plan: PagedPlan
     length = slots.shape[1]
     places = torch.arange(length, device=queries.device)
     shape = (rows, length, *keys.shape[1:])
+    is_seen = places <= plan.last.unsqueeze(-1)
+    if plan.first is not None:
+        is_seen = is_seen & (places >= plan.first.unsqueeze(-1))
     out = functional.scaled_dot_product_attention(
         queries.view(rows, columns, *queries.shape[1:]).transpose(1, 2),
         keys.index_select(0, slots.flatten()).view(shape).transpose(1, 2),
         values.index_select(0, slots.flatten()).view(shape).transpose(1, 2),
-        attn_mask=(places <= plan.last.unsqueeze(-1)).unsqueeze(1),
+        attn_mask=is_seen.unsqueeze(1),
         enable_gqa=True,
     )
     return out.transpose(1, 2).reshape(queries.shape)

@@ -2,7 +2,7 @@
 
 Implements: ninfer.runtime.models.paged_attention.attend_pages. Match: attend_copies. Assumes: a
 page is a whole number of blocks, a row's page numbers lie side by side, and every column sees at
-least position 0.
+least one position. Blocks that no column of a row sees the first position of are not read.
 """
 
 # Triton reads annotations of a kernel's parameters as its own, and constants are spelled like such.
@@ -38,6 +38,7 @@ def attend_in_place(queries: Tensor, keys: Tensor, values: Tensor, plan: PagedPl
     parts = queries.new_empty((rows, kv_heads, splits, held, width), dtype=torch.float32)
     marks = queries.new_empty((2, rows, kv_heads, splits, held), dtype=torch.float32)
     out = queries.new_empty((len(queries), heads, head_dim))
+    first = plan.last if plan.first is None else plan.first
     shape = {
         "COLUMNS": columns,
         "GROUP": group,
@@ -47,11 +48,12 @@ def attend_in_place(queries: Tensor, keys: Tensor, values: Tensor, plan: PagedPl
         "SPLITS": splits,
     }
     _attend_split[(rows, kv_heads, splits)](
-        queries, keys, values, plan.pages, plan.last, parts, marks,
+        queries, keys, values, plan.pages, plan.last, first, parts, marks,
         queries.stride(0), queries.stride(1), keys.stride(0), keys.stride(1),
         values.stride(0), values.stride(1), plan.pages.stride(0), *plan.last.stride(),
-        head_dim**-0.5, **shape,
-        BLOCK=block, PAGE=PAGE_TOKENS, PRECISION="ieee" if is_wide else "tf32",
+        *first.stride(), head_dim**-0.5, **shape,
+        WINDOWED=plan.first is not None, BLOCK=block, PAGE=PAGE_TOKENS,
+        PRECISION="ieee" if is_wide else "tf32",
         num_warps=4,
     )  # fmt: skip
     _join_splits[(rows, kv_heads, columns * group)](
@@ -62,12 +64,12 @@ def attend_in_place(queries: Tensor, keys: Tensor, values: Tensor, plan: PagedPl
 
 @triton.jit
 def _attend_split(
-    queries, keys, values, pages, last, parts, marks,
+    queries, keys, values, pages, last, first, parts, marks,
     query_column, query_head, key_slot, key_head, value_slot, value_head, page_row,
-    last_row, last_column, scale,
+    last_row, last_column, first_row, first_column, scale,
     COLUMNS: tl.constexpr, GROUP: tl.constexpr, HEAD_DIM: tl.constexpr, HELD: tl.constexpr,
-    WIDTH: tl.constexpr, SPLITS: tl.constexpr, BLOCK: tl.constexpr, PAGE: tl.constexpr,
-    PRECISION: tl.constexpr,
+    WIDTH: tl.constexpr, SPLITS: tl.constexpr, WINDOWED: tl.constexpr, BLOCK: tl.constexpr,
+    PAGE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     row, head, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     place = tl.arange(0, HELD)
@@ -84,21 +86,30 @@ def _attend_split(
         mask=is_held[:, None] & is_number[None, :], other=0.0,
     )  # fmt: skip
     blocks = (tl.max(bound, 0) + BLOCK) // BLOCK
-    share = (blocks + SPLITS - 1) // SPLITS
+    skipped = 0
+    if WINDOWED:
+        opening = tl.load(
+            first + row * first_row + column * first_column, mask=is_held, other=2147483647
+        ).to(tl.int32)
+        skipped = tl.min(opening, 0) // BLOCK
+    share = (blocks - skipped + SPLITS - 1) // SPLITS
     best = tl.full((HELD,), -1.0e30, tl.float32)
     mass = tl.zeros((HELD,), tl.float32)
     total = tl.zeros((HELD, WIDTH), tl.float32)
-    for step in range(split * share, min(split * share + share, blocks)):
-        first = step * BLOCK
-        page = tl.load(pages + row * page_row + first // PAGE)
+    begin = skipped + split * share
+    for step in range(begin, min(begin + share, blocks)):
+        start = step * BLOCK
+        page = tl.load(pages + row * page_row + start // PAGE)
         offset = tl.arange(0, BLOCK)
-        slot = page * PAGE + first % PAGE + offset
+        slot = page * PAGE + start % PAGE + offset
         known = tl.load(
             keys + slot[None, :] * key_slot + head * key_head + number[:, None],
             mask=is_number[:, None], other=0.0,
         )  # fmt: skip
         scores = tl.dot(asked, known, input_precision=PRECISION) * scale
-        is_seen = (first + offset)[None, :] <= bound[:, None]
+        is_seen = (start + offset)[None, :] <= bound[:, None]
+        if WINDOWED:
+            is_seen = is_seen & ((start + offset)[None, :] >= opening[:, None])
         scores = tl.where(is_seen, scores, -1.0e30)
         higher = tl.maximum(best, tl.max(scores, 1))
         weights = tl.where(is_seen, tl.exp(scores - higher[:, None]), 0.0)

@@ -5,7 +5,7 @@ Source: reference contract, sections 3.3 and 3.4.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from torch import Tensor
@@ -30,15 +30,23 @@ class LayerConvs(NamedTuple):
 
 
 class BlockBatch(NamedTuple):
-    """The columns of all blocks: each sees its context and its whole block."""
+    """The columns of all blocks.
+
+    ``views`` are the same columns by the window of a layer: what each sees of its context and of
+    its whole block.
+    """
 
     columns: ForwardBatch
+    views: Mapping[int | None, ForwardBatch]
     rotation: tuple[Tensor, Tensor]
     order: BlockOrder
 
 
 class BlockLayer:
-    """Attention and MLP behind norms and residuals, each inside a convolution if there are any."""
+    """Attention and MLP behind norms and residuals, each inside a convolution if there are any.
+
+    Attention sees keys less than ``window`` positions away, on either side; all of them with None.
+    """
 
     def __init__(
         self,
@@ -46,8 +54,10 @@ class BlockLayer:
         weights: LayerWeights,
         strategy: LinearStrategy,
         convs: LayerConvs | None = None,
+        window: int | None = None,
     ) -> None:
         self._config = config
+        self._window = window
         self._convs = convs
         self._input_norm = prepare_norm(weights.input_norm, config.norm_eps)
         self._qkv = strategy.prepare(weights.qkv.weight)
@@ -94,7 +104,7 @@ class BlockLayer:
         qk = rotate(self._normed(qkv[:, : c.heads + c.kv_heads], 0), *batch.rotation)
         keys.index_copy_(0, batch.columns.slots, qk[:, c.heads :])
         values.index_copy_(0, batch.columns.slots, qkv[:, c.heads + c.kv_heads :])
-        return self._output(attend(qk[:, : c.heads], keys, values, batch.columns))
+        return self._output(attend(qk[:, : c.heads], keys, values, batch.views[self._window]))
 
     def _mlp(self, normed: Tensor) -> Tensor:
         return self._down(gated(self._gate_up(normed)))

@@ -9,6 +9,15 @@ from ninfer.contract import SpeculativeBackend
 from ninfer.ops import PROPOSAL_CANDIDATES
 from ninfer.runtime.models.config import DecoderConfig, RopeConfig
 from ninfer.runtime.models.config_fields import ConfigFields
+from ninfer.runtime.models.drafters.shape_fields import (
+    conv_group,
+    kv_heads,
+    mask_token,
+    positive,
+    same,
+    tapped_layers,
+    whole_numbers,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +25,8 @@ class DrafterConfig:
     """A drafter's kind and the shape of its layers.
 
     ``target_layers`` are the target's layers whose streams a block drafter reads, and
-    ``mask_token`` stands in the places that it fills.
+    ``mask_token`` stands in the places that it fills. ``windows`` has one entry per layer: how many
+    positions away a layer no longer sees, None where it sees everything; without entries all do.
     """
 
     backend: SpeculativeBackend
@@ -25,6 +35,11 @@ class DrafterConfig:
     mask_token: int = 0
     conv_group: int = 0
     selector_rank: int = 0
+    windows: tuple[int | None, ...] = ()
+
+    def window(self, layer: int) -> int | None:
+        """Return the window of one layer."""
+        return self.windows[layer] if self.windows else None
 
 
 def drafter_config(
@@ -43,32 +58,29 @@ def drafter_config(
     layers = _layers(fields, target, backend)
     if backend is SpeculativeBackend.MTP:
         return DrafterConfig(backend, layers)
-    taps = _target_layers(fields, target)
-    mask = fields.require("mask_token", int)
-    if not 0 <= mask < target.vocab_rows:
-        raise fields.fail("mask_token", f"{mask} is not a row of the embedding")
-    if backend is SpeculativeBackend.DFLASH:
-        return DrafterConfig(backend, layers, taps, mask)
-    group = _positive(fields, "conv_group")
-    if layers.hidden % group:
-        raise fields.fail("conv_group", f"{group} does not divide {layers.hidden} channels")
-    fields.allow("selector_top_k", (PROPOSAL_CANDIDATES,))
-    return DrafterConfig(backend, layers, taps, mask, group, _positive(fields, "selector_rank"))
+    is_second = backend is SpeculativeBackend.DFLASH2
+    if is_second:
+        fields.allow("selector_top_k", (PROPOSAL_CANDIDATES,))
+    return DrafterConfig(
+        backend,
+        layers,
+        tapped_layers(fields, "target_layers", target),
+        mask_token(fields, "mask_token", target),
+        conv_group(fields, "conv_group", target) if is_second else 0,
+        positive(fields, "selector_rank") if is_second else 0,
+        _windows(fields, layers.layers),
+    )
 
 
 def _layers(
     fields: ConfigFields, target: DecoderConfig, backend: SpeculativeBackend
 ) -> DecoderConfig:
-    hidden = _positive(fields, "hidden")
-    if hidden != target.hidden:
-        raise fields.fail("hidden", f"{hidden}, the target has {target.hidden}")
-    heads, kv_heads = _positive(fields, "heads"), _positive(fields, "kv_heads")
-    if heads % kv_heads:
-        raise fields.fail("kv_heads", f"{kv_heads} does not divide {heads} heads")
-    head_dim = _positive(fields, "head_dim")
+    heads, head_dim = positive(fields, "heads"), positive(fields, "head_dim")
     is_mtp = backend is SpeculativeBackend.MTP
     if fields.has("sliding_window"):
-        raise fields.fail("sliding_window", "is not served: layers see the whole context")
+        raise fields.fail("sliding_window", "is not served: windows says how far layers see")
+    if is_mtp and fields.has("windows"):
+        raise fields.fail("windows", "is not served: an mtp layer sees the whole context")
     if not is_mtp:
         fields.allow("norm_offset", (0,))
         fields.allow("gated_attention", (False,))
@@ -76,12 +88,12 @@ def _layers(
     fields.allow("norm_offset", (0, 1))
     return DecoderConfig(
         family=backend.value,
-        hidden=hidden,
-        layers=1 if is_mtp else _positive(fields, "layers"),
+        hidden=same(fields, "hidden", target.hidden),
+        layers=1 if is_mtp else positive(fields, "layers"),
         heads=heads,
-        kv_heads=kv_heads,
+        kv_heads=kv_heads(fields, "kv_heads", heads),
         head_dim=head_dim,
-        ffn=_positive(fields, "ffn"),
+        ffn=positive(fields, "ffn"),
         vocab_rows=target.vocab_rows,
         norm_eps=fields.require("norm_eps", float),
         rope=RopeConfig(fields.require("rope_theta", float), _rotary_dim(fields, head_dim)),
@@ -99,17 +111,10 @@ def _rotary_dim(fields: ConfigFields, head_dim: int) -> int:
     return width
 
 
-def _target_layers(fields: ConfigFields, target: DecoderConfig) -> tuple[int, ...]:
-    taps = tuple(int(tap) for tap in fields.numbers("target_layers"))
-    if not taps or list(taps) != sorted(set(taps)) or not 0 <= taps[0] <= taps[-1] < target.layers:
-        raise fields.fail(
-            "target_layers", f"{list(taps)} are not ascending layers of {target.layers}"
-        )
-    return taps
-
-
-def _positive(fields: ConfigFields, name: str) -> int:
-    value = fields.require(name, int)
-    if value <= 0:
-        raise fields.fail(name, f"{value} is not positive")
-    return value
+def _windows(fields: ConfigFields, layers: int) -> tuple[int | None, ...]:
+    if not fields.has("windows"):
+        return ()
+    windows = whole_numbers(fields, "windows")
+    if len(windows) != layers or min(windows) < 0:
+        raise fields.fail("windows", f"{list(windows)} are not {layers} windows or 0 for none")
+    return tuple(window or None for window in windows)

@@ -29,6 +29,7 @@ from ninfer.runtime.models.norm import prepare_norm
 from ninfer.runtime.models.paged_batch import clamped_places, paged_batch, slots_of
 from ninfer.runtime.models.rope import Rotation
 from ninfer.runtime.models.weights import WeightReader
+from ninfer.runtime.models.window import seeing
 
 
 class DflashDrafter:
@@ -36,8 +37,8 @@ class DflashDrafter:
 
     Math: c_t = norm_c(W_fc [streams after the target's layers at t]); every layer makes keys and
           values of its context from c_t. The block [anchor, mask · K] at positions F to F + K sees
-          the context before F and all of itself; the best token of head(norm(x)) in each mask's
-          place is the draft for that place.
+          the context before F and all of itself, in a layer with a window w only keys t with
+          |p − t| < w; the best token of head(norm(x)) in each mask's place is the draft for it.
     """
 
     backend = SpeculativeBackend.DFLASH
@@ -59,6 +60,7 @@ class DflashDrafter:
             weights.scale("hidden_norm.weight", shape.hidden), shape.norm_eps
         )
         self._layers = [self._layer(index, weights) for index in range(shape.layers)]
+        self._windows = {config.window(index) for index in range(shape.layers)}
         self._norm = prepare_norm(weights.scale("norm.weight", shape.hidden), shape.norm_eps)
         self._rotation = Rotation(shape.rope, target.device, target.dtype)
         self.weight_bytes = weights.read_bytes
@@ -96,10 +98,9 @@ class DflashDrafter:
             [first + 1 + min(place, row.block - 1) for place in range(wanted)]
             for first, row in zip(firsts, rows, strict=True)
         ]
-        blocks = _seeing_everything(columns)
         order = _order(firsts, len(columns.token_ids), pool.device)
         keys = DraftKeys.of(rows, pool.device)
-        return self._fill(blocks, order, torch.tensor(places, device=pool.device), keys, pool)
+        return self._fill(columns, order, torch.tensor(places, device=pool.device), keys, pool)
 
     @torch.inference_mode()
     def propose_paged(self, rows: PagedProposal, pool: KvPool) -> Proposal:
@@ -139,7 +140,8 @@ class DflashDrafter:
         pool: KvPool,
     ) -> Proposal:
         """Return the drafts in the columns ``places`` int64[B, K'] of one pass over all blocks."""
-        batch = BlockBatch(columns, self._rotation.at(columns.positions), order)
+        views = {window: seeing(columns, window) for window in self._windows}
+        batch = BlockBatch(columns, views, self._rotation.at(columns.positions), order)
         x = self._target.embed(columns.token_ids)
         for layer, (keys, values) in zip(self._layers, pool.layers, strict=True):
             x = layer(x, batch, keys, values)
@@ -163,17 +165,12 @@ class DflashDrafter:
                 self._conv(prefix + "attention_conv", weights),
                 self._conv(prefix + "mlp_conv", weights),
             )
-        layer = weights.attention_layer(prefix)
-        return BlockLayer(config.layers, layer, self._target.strategy, convs)
+        layer, strategy = weights.attention_layer(prefix), self._target.strategy
+        return BlockLayer(config.layers, layer, strategy, convs, config.window(index))
 
     def _conv(self, prefix: str, weights: WeightReader) -> DynamicConv:
         hidden, group = self._config.layers.hidden, self._config.conv_group
         return DynamicConv(prefix, hidden, group, weights, self._target.strategy)
-
-
-def _seeing_everything(columns: ForwardBatch) -> ForwardBatch:
-    """Return the same columns, each of which sees its row's whole length."""
-    return columns._replace(rows=tuple(plan._replace(mask=None) for plan in columns.rows))
 
 
 def _order(firsts: Sequence[int], columns: int, device: torch.device) -> BlockOrder:
