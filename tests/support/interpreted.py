@@ -14,7 +14,12 @@ def interpreted(file: str) -> list[float]:
     """
     done = subprocess.run(
         [sys.executable, file],
-        env=os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
+        env=os.environ
+        | {
+            "TRITON_INTERPRET": "1",
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
         capture_output=True,
         text=True,
         check=False,
