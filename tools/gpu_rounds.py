@@ -47,7 +47,11 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=4, help="native threads that fill masks")
     parser.add_argument("--segments", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=96)
+    parser.add_argument("--prompt", type=int, default=512, help="tokens before the first round")
     chosen = parser.parse_args()
+    least = 2 * (chosen.drafts + 1) + 1
+    if chosen.rounds < least:
+        parser.error(f"--rounds: {chosen.rounds}, and right drafts need an answer of {least}")
     torch.set_num_threads(1)
     name = torch.cuda.get_device_name() if chosen.device == "cuda" else chosen.device
     print(name, torch.__version__, capabilities().reason, flush=True)
@@ -59,7 +63,7 @@ def main() -> int:
         return [compiler.matcher(languages[row % len(languages)]) for row in rows]
 
     model = random_model(SHAPES[chosen.shape], chosen.device)
-    plan = Plan(chosen.rows, chosen.drafts, chosen.threads, chosen.rounds)
+    plan = Plan(chosen.rows, chosen.drafts, chosen.threads, chosen.rounds, chosen.prompt)
     lines = []
     for backend in map(SpeculativeBackend, chosen.backends.split(",")):
         for form in map(RoundForm, chosen.forms.split(",")):

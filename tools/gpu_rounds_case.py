@@ -22,19 +22,21 @@ from ninfer.runtime.loading import LoadedModel
 from ninfer.runtime.program import RoundForm, TorchProgram
 from ninfer.text import Matcher
 
-PROMPT_TOKENS = 512
+ANSWER_TOKENS = 1536
+"""Room behind a prompt: more than any segment takes."""
 GREEDY = SamplingParameters(temperature=0.0)
 Figures = dict[str, float]
 """One round: milliseconds by what took them, and counts."""
 
 
 class Plan(NamedTuple):
-    """What is run: rows, drafts a row, threads that fill masks, rounds a segment."""
+    """What is run: rows, drafts a row, threads that fill masks, rounds a segment, prompt tokens."""
 
     rows: int
     drafts: int
     threads: int
     rounds: int
+    prompt: int = 512
 
 
 class Case:
@@ -52,7 +54,7 @@ class Case:
         self.drafts = 0 if backend is SpeculativeBackend.NONE else plan.drafts
         engine = EngineOptions(
             max_concurrency=plan.rows,
-            max_context=2048,
+            max_context=plan.prompt + ANSWER_TOKENS,
             speculative=backend,
             draft_tokens=self.drafts,
         )
@@ -141,7 +143,7 @@ class Case:
     ) -> dict[str, list[Figures]]:
         """Answer one set of prompts with the drafter's own drafts, then again with right ones."""
         generator = torch.Generator().manual_seed(number)
-        size = (self.plan.rows, PROMPT_TOKENS)
+        size = (self.plan.rows, self.plan.prompt)
         prompts = torch.randint(0, 200_000, size, generator=generator).tolist()
         found: dict[str, list[Figures]] = {}
         known: list[list[int]] | None = None
