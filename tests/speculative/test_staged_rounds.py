@@ -24,7 +24,14 @@ from support.tiny_drafters import block_config, mtp_config, write_drafter
 
 GREEDY = SamplingParameters(temperature=0.0, presence_penalty=0.4)
 SAMPLED = SamplingParameters(temperature=0.9, top_p=0.95, seed=7)
-DRAFTERS = ["mtp", "dflash", "dflash2"]
+CONFIGS = {
+    "mtp": mtp_config("qwen"),
+    "dflash": block_config("dflash"),
+    "dflash2": block_config("dflash2"),
+    "dflash-windowed": block_config("dflash", layers=3, windows=[70, 0, 3]),
+    "dflash2-windowed": block_config("dflash2", windows=[20, 20]),
+}
+DRAFTERS = list(CONFIGS)
 
 
 class NotingMasks:
@@ -63,15 +70,14 @@ class NotingMasks:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made: Path = tmp_path_factory.mktemp("model")
     tiny_model(made, "qwen3")
-    for name in DRAFTERS:
-        config = mtp_config("qwen") if name == "mtp" else block_config(name)
+    for name, config in CONFIGS.items():
         write_drafter(made / name, config)
     return made
 
 
 def speculating(folder: Path, name: str, device: str, form: RoundForm) -> TorchProgram:
     model: LoadedModel = load_model(folder, device=device, dtype=torch.float32)
-    backend = SpeculativeBackend(name)
+    backend = SpeculativeBackend(CONFIGS[name]["drafter"])
     options = EngineOptions(
         max_concurrency=4, max_context=256, prefill_chunk=32, speculative=backend, draft_tokens=5
     )

@@ -1,0 +1,117 @@
+"""Drafters with windows decide how fast an answer comes, never which."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from ninfer.contract import (
+    EngineOptions,
+    ExecutionOptions,
+    GenerationResult,
+    OutputConstraint,
+    RequestOptions,
+    SamplingOverrides,
+    SpeculativeBackend,
+    TextPrompt,
+)
+from ninfer.qwen_frontend.frontend import Frontend
+from ninfer.runtime.loading import LoadedModel, load_drafter
+from ninfer.runtime.models.drafters import Drafter
+from support.program_runs import tiny_model
+from support.schedules import answers_of_arrivals, assert_same_answer, engine_over
+from support.tiny_drafters import block_config, write_drafter
+
+CONFIGS = {
+    "dflash": block_config("dflash", layers=3, windows=[24, 0, 5]),
+    "dflash2": block_config("dflash2", windows=[9, 30]),
+}
+CONSTRAINTS = (
+    None,
+    OutputConstraint.choice(("red", "green", "blue", "greenish")),
+    OutputConstraint.regex("[0-9]{2,19}"),
+    OutputConstraint.json_schema('{"type":"array","items":{"type":"boolean"},"maxItems":4}'),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("windowed")
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> LoadedModel:
+    return tiny_model(folder / "target")
+
+
+@pytest.fixture(scope="module")
+def frontend(model: LoadedModel) -> Frontend:
+    return Frontend(model.facts)
+
+
+@pytest.fixture(scope="module", params=sorted(CONFIGS))
+def drafter(request: pytest.FixtureRequest, model: LoadedModel, folder: Path) -> Drafter:
+    place = write_drafter(folder / request.param, CONFIGS[request.param])
+    return load_drafter(model, SpeculativeBackend(request.param), place)
+
+
+def requests(**sampling: float) -> list[tuple[TextPrompt, RequestOptions]]:
+    """Return requests of many lengths that take turns between the constraints."""
+    chosen = SamplingOverrides(**{"temperature": 0.0, "presence_penalty": 0.0} | sampling)  # type: ignore[arg-type]
+    return [
+        (
+            TextPrompt(f"prompt number {index}" + " and much more of it" * index),
+            RequestOptions(
+                constraint=CONSTRAINTS[index % len(CONSTRAINTS)],
+                execution=ExecutionOptions(sampling=chosen, requested_output_tokens=40),
+            ),
+        )
+        for index in range(6)
+    ]
+
+
+def answers(
+    model: LoadedModel, frontend: Frontend, drafter: Drafter | None, drafts: int, **sampling: float
+) -> list[GenerationResult]:
+    options = EngineOptions(
+        max_concurrency=4,
+        max_context=256,
+        prefill_chunk=32,
+        speculative=SpeculativeBackend.NONE if drafter is None else drafter.backend,
+        draft_tokens=drafts,
+    )
+    engine = engine_over(model, frontend, options, drafter)
+    return answers_of_arrivals(engine, requests(**sampling), random.Random(drafts))
+
+
+@pytest.fixture(scope="module")
+def plain(model: LoadedModel, frontend: Frontend) -> list[GenerationResult]:
+    return answers(model, frontend, None, 0)
+
+
+@pytest.mark.parametrize("drafts", [1, 5, 15])
+def test_greedy_answers_are_the_ordinary_ones(
+    model: LoadedModel,
+    frontend: Frontend,
+    drafter: Drafter,
+    plain: list[GenerationResult],
+    drafts: int,
+) -> None:
+    found = answers(model, frontend, drafter, drafts)
+    for result, expected in zip(found, plain, strict=True):
+        assert_same_answer(result, expected)
+        assert (result.constraint is None) == (expected.constraint is None)
+    assert sum(result.speculative.drafted_tokens for result in found) > 50 * drafts
+
+
+def test_penalties_change_nothing_about_it(
+    model: LoadedModel, frontend: Frontend, drafter: Drafter
+) -> None:
+    punished = {"presence_penalty": 1.1, "frequency_penalty": 0.4}
+    expected = answers(model, frontend, None, 0, **punished)
+    for result, ordinary in zip(
+        answers(model, frontend, drafter, 5, **punished), expected, strict=True
+    ):
+        assert_same_answer(result, ordinary)
