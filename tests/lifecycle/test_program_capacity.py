@@ -124,8 +124,7 @@ def test_no_page_ever_has_two_owners(actions: list[tuple[str, int, int]]) -> Non
         if name == "take" and held + pages_for(tokens) <= 12:
             live.append(room.take(tokens))
         elif name == "reuse" and held + pages_for(tokens) <= 12:
-            match = room.prefixes.find(range(tokens))
-            if match is not None:
+            for match in room.prefixes.matches(range(tokens))[:1]:
                 taken = room.take_with_prefix(tokens, match.prefix, match.shared_tokens)
                 live.append(taken)
         elif owned is not None and name == "grow":

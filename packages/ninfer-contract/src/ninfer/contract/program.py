@@ -86,7 +86,7 @@ class ProgramUsage:
     """What a program holds right now, for the metrics; pages are the unit of KV allocation.
 
     Units: rows; KV pages, of which ``kv_cached_pages`` are only kept for prefix reuse; tokens of
-    one page; recurrent-state slots.
+    one page; recurrent states of rows and of checkpoints, from which later prompts start.
     """
 
     rows_used: int = 0
@@ -103,7 +103,8 @@ class MemoryReport:
     """What an engine holds from its start on; nothing of it grows with requests.
 
     Units: bytes. ``weight_bytes`` counts the model and its drafter, ``kv_bytes`` the keys and
-    values of both; ``host_snapshot_bytes`` and ``grammar_cache_bytes`` are what paused requests
+    values of both, ``state_bytes`` recurrent states of rows and checkpoints;
+    ``host_snapshot_bytes`` and ``grammar_cache_bytes`` are what paused requests
     and compiled grammars may take of host memory at most.
     """
 

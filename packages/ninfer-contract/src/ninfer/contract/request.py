@@ -102,6 +102,8 @@ class EngineOptions:
 
     Units: rows, requests, tokens, milliseconds, bytes. ``kv_tokens`` None: every row's whole
     context; ``compute_threads`` None: as many threads of the CPU as the tensor library chooses.
+    ``state_checkpoint_bytes`` of device memory keep recurrent states of hybrid models, from which
+    later prompts start; fewer than one state's, or 0, keep none.
     Raises: ValueError — a number is out of range.
     """
 
@@ -113,6 +115,7 @@ class EngineOptions:
     prefill_chunk: int = 1024
     grammar_cache_bytes: int = 256 << 20
     host_snapshot_bytes: int = 512 << 20
+    state_checkpoint_bytes: int = 512 << 20
     speculative: SpeculativeBackend = SpeculativeBackend.NONE
     draft_tokens: int = 0
     mask_threads: int = 1
@@ -130,6 +133,6 @@ class EngineOptions:
                 raise ValueError(f"{name}: {getattr(self, name)} is less than 1")
         if self.compute_threads is not None and self.compute_threads < 1:
             raise ValueError(f"compute_threads: {self.compute_threads} is less than 1")
-        for name in ("grammar_cache_bytes", "host_snapshot_bytes"):
+        for name in ("grammar_cache_bytes", "host_snapshot_bytes", "state_checkpoint_bytes"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name}: {getattr(self, name)} is negative")

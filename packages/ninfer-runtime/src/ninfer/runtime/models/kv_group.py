@@ -26,11 +26,6 @@ class KvGroup:
         """Return the bytes of one row's recurrent states over all pools."""
         return sum(pool.row_bytes for pool in self._pools)
 
-    @property
-    def is_recurrent(self) -> bool:
-        """Return whether a pool holds states that stand for whole prefixes only."""
-        return any(pool.recurrent is not None for pool in self._pools)
-
     def reset(self, row: int) -> None:
         """Forget a row's recurrent states."""
         for pool in self._pools:

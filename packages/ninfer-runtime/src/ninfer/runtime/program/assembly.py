@@ -14,8 +14,10 @@ from ninfer.runtime.models.kv_pool import PAGE_TOKENS, KvPool
 from ninfer.runtime.program.decode_forward import decode_forward
 from ninfer.runtime.program.decode_round import DecodeRound, OrdinaryRound
 from ninfer.runtime.program.drafting import Drafting
+from ninfer.runtime.program.ledger_pass import LedgerPass
 from ninfer.runtime.program.mask_buffer import MaskBuffer
-from ninfer.runtime.program.reservation import reserved
+from ninfer.runtime.program.recurrent_checkpoints import RecurrentCheckpoints
+from ninfer.runtime.program.reservation import reserved, reserved_slots
 from ninfer.runtime.program.resident_set import ResidentSet
 from ninfer.runtime.program.round_stages import RoundStages
 from ninfer.runtime.program.sampler import Sampler
@@ -43,12 +45,12 @@ class RoundForm(Enum):
 
 
 class ProgramParts(NamedTuple):
-    """What a program works with; ``pool`` is the target's, ``taps`` the layers a drafter reads."""
+    """What a program works with; ``pool`` is the target's."""
 
     shape: ProgramShape
     pool: KvPool
-    taps: tuple[int, ...]
     residents: ResidentSet
+    ledger: LedgerPass
     sampler: Sampler
     ordinary: OrdinaryRound
     round: DecodeRound
@@ -62,8 +64,8 @@ def assemble(
     """Reserve all memory, connect the parts, and capture what the form asks for.
 
     Raises: UnsupportedOption — the options ask for a drafter that is not the given one; ValueError
-            — the key-value memory holds no whole context, or is more than the device has;
-            DeviceFailure — a round cannot be captured.
+            — the key-value memory holds no whole context, or is more than the device has, or the
+            checkpoints are; DeviceFailure — a round cannot be captured.
     """
     decoder = model.decoder
     shape = program_shape(model, options, None if drafter is None else drafter.backend)
@@ -72,17 +74,20 @@ def assemble(
     if drafter is not None:
         pools.append(reserved(shape, lambda: drafter.new_pool(pages)))
     lookahead = None if drafter is None else drafter.lookahead
-    residents = ResidentSet(KvGroup(pools), pages, shape.rows, decoder.device, lookahead)
+    slots = reserved_slots(shape, pools[0].recurrent, options.state_checkpoint_bytes)
+    checkpoints = None if slots is None else RecurrentCheckpoints(slots)
+    residents = ResidentSet(KvGroup(pools), shape, decoder.device, lookahead, checkpoints)
     drafting = None if drafter is None else Drafting(drafter, pools[1], residents, shape)
     masks = MaskBuffer(shape.rows, shape.draft_limit + 1, shape.token_domain, decoder.device)
     sampler = Sampler(shape.rows, shape.token_domain, decoder.device)
+    ledger = LedgerPass(decoder, pools[0], residents, drafting, shape.prefill_chunk_tokens)
     taps = () if drafter is None else drafter.taps
     ordinary = OrdinaryRound(residents, decode_forward(decoder, pools[0], taps), masks, sampler)
     round_parts = _RoundParts(decoder, shape, pools, residents, masks, sampler, drafting)
     memory = MemoryReport(
         weight_bytes=decoder.weight_bytes + (drafter.weight_bytes if drafter else 0),
         kv_bytes=sum(pool.kv_bytes for pool in pools),
-        state_bytes=sum(pool.state_bytes for pool in pools),
+        state_bytes=sum(pool.state_bytes for pool in pools) + (slots.stored_bytes if slots else 0),
         mask_host_bytes=masks.host_bytes,
         mask_device_bytes=masks.device_bytes,
     )
@@ -92,7 +97,7 @@ def assemble(
     else:
         decode_round = ordinary if drafting is None else _ragged(round_parts, drafting)
     return ProgramParts(
-        shape, pools[0], taps, residents, sampler, ordinary, decode_round, drafting, memory
+        shape, pools[0], residents, ledger, sampler, ordinary, decode_round, drafting, memory
     )
 
 

@@ -56,3 +56,8 @@ class DraftContext:
         """Return the same context with its features in memory of their own on a device."""
         features = None if self.features is None else self.features.to(device, copy=True)
         return replace(self, features=features, is_stored=False)
+
+    def without_drafts(self) -> DraftContext:
+        """Return the context with its features in memory of their own, whatever text goes on."""
+        features = None if self.features is None else self.features.clone()
+        return DraftContext(self.absorbed, features)

@@ -12,6 +12,7 @@ from ninfer.runtime.models.kv_group import KvGroup
 from ninfer.runtime.models.kv_pool import PAGE_TOKENS, KvPool, SlotMap
 from ninfer.runtime.program.pages import PageAllocator
 from ninfer.runtime.program.prefix_cache import CachedPrefix, PrefixCache
+from ninfer.runtime.program.recurrent_checkpoints import RecurrentCheckpoints
 
 
 def pages_for(tokens: int) -> int:
@@ -20,10 +21,16 @@ def pages_for(tokens: int) -> int:
 
 
 class KvRoom:
-    """Gives pages to sequences and takes them back."""
+    """Gives pages to sequences and takes them back.
 
-    def __init__(self, pool: KvPool | KvGroup, pages: int) -> None:
+    Cached prefixes of a hybrid model own ``checkpoints``, and are of no use without any.
+    """
+
+    def __init__(
+        self, pool: KvPool | KvGroup, pages: int, checkpoints: RecurrentCheckpoints | None = None
+    ) -> None:
         self._pool = pool
+        self._checkpoints = checkpoints
         self._allocator = PageAllocator(pages)
         self.prefixes = PrefixCache()
 
@@ -90,7 +97,16 @@ class KvRoom:
         self.give_back(prefix.pages[needed:])
         prefix.pages = prefix.pages[:needed]
         for superfluous in self.prefixes.keep(prefix):
-            self.give_back(superfluous.pages)
+            self.drop(superfluous)
+        if self._checkpoints is not None:
+            for useless in [p for p in self.prefixes if not p.kept_checkpoints]:
+                self._evict(useless)
+
+    def drop(self, prefix: CachedPrefix) -> None:
+        """Take back what a prefix that is not cached owns."""
+        self.give_back(prefix.pages)
+        if self._checkpoints is not None:
+            self._checkpoints.forget(prefix.checkpoints.values())
 
     def _take(self, pages: int, spare: CachedPrefix | None) -> list[int]:
         self._evict_until(pages, spare)
@@ -102,8 +118,8 @@ class KvRoom:
         return self._allocator.take(pages)
 
     def _adopt(self, pages: int, prefix: CachedPrefix) -> list[int]:
-        self.give_back(prefix.pages[pages:])
-        own = prefix.pages[:pages]
+        own, prefix.pages = prefix.pages[:pages], prefix.pages[pages:]
+        self.drop(prefix)
         missing = pages - len(own)
         if missing:
             self._evict_until(missing, spare=None)
@@ -118,4 +134,4 @@ class KvRoom:
             self._evict(oldest)
 
     def _evict(self, prefix: CachedPrefix) -> None:
-        self.give_back(self.prefixes.remove(prefix).pages)
+        self.drop(self.prefixes.remove(prefix))

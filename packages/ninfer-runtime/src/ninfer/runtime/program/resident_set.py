@@ -6,14 +6,15 @@ Owns physical identity: sequence id, row and pages are three different things. C
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from ninfer.contract import (
     IntegrityError,
+    ProgramShape,
     ProgramUsage,
     ResumeRoute,
     RowMismatch,
@@ -23,9 +24,10 @@ from ninfer.contract import (
 from ninfer.runtime.models.forward_batch import RowInput
 from ninfer.runtime.models.kv_group import KvGroup
 from ninfer.runtime.models.kv_pool import PAGE_TOKENS
-from ninfer.runtime.program.draft_context import DraftContext
 from ninfer.runtime.program.kv_room import KvRoom, pages_for
-from ninfer.runtime.program.prefix_cache import CachedPrefix, PrefixMatch
+from ninfer.runtime.program.prefix_reuse import PrefixReuse
+from ninfer.runtime.program.prefix_start import PrefixStart
+from ninfer.runtime.program.recurrent_checkpoints import RecurrentCheckpoints
 from ninfer.runtime.program.resume import PausedSequence
 from ninfer.runtime.program.sequence import ResidentSequence
 
@@ -33,19 +35,25 @@ from ninfer.runtime.program.sequence import ResidentSequence
 class ResidentSet:
     """Rows and pages of the sequences in memory.
 
-    ``lookahead`` is how many tokens after a column a drafter's entry depends on, None without one.
+    ``lookahead`` is how many tokens after a column a drafter's entry depends on, None without one;
+    ``checkpoints`` are those of a hybrid model.
     """
 
     def __init__(
-        self, pool: KvGroup, pages: int, rows: int, device: torch.device, lookahead: int | None
+        self,
+        pool: KvGroup,
+        shape: ProgramShape,
+        device: torch.device,
+        lookahead: int | None,
+        checkpoints: RecurrentCheckpoints | None,
     ) -> None:
         self._pool = pool
         self._device = device
-        self._drafts = lookahead is not None
-        self._lookahead = lookahead or 0
-        self._room = KvRoom(pool, pages)
-        self._rows = rows
-        self._free_rows = list(reversed(range(rows)))
+        self._checkpoints = checkpoints
+        self._room = KvRoom(pool, shape.kv_tokens // PAGE_TOKENS, checkpoints)
+        self._reuse = PrefixReuse(self._room, checkpoints, lookahead, shape.prefill_chunk_tokens)
+        self._rows = shape.rows
+        self._free_rows = list(reversed(range(shape.rows)))
         self._residents: dict[SequenceId, ResidentSequence] = {}
         self._ids = count(1)
 
@@ -61,13 +69,20 @@ class ResidentSet:
 
     @property
     def usage(self) -> ProgramUsage:
-        """Return rows and pages in use."""
-        return ProgramUsage(
+        """Return rows, pages and recurrent states in use."""
+        usage = ProgramUsage(
             rows_used=len(self._residents),
             kv_used_pages=self._room.used_pages,
             kv_capacity_pages=self._room.capacity_pages,
             kv_cached_pages=self._room.prefixes.pages,
             page_tokens=PAGE_TOKENS,
+        )
+        if self._checkpoints is None:
+            return usage
+        return replace(
+            usage,
+            state_used_slots=len(self._residents) + self._checkpoints.kept,
+            state_capacity_slots=self._rows + self._checkpoints.capacity,
         )
 
     def has_room(self, tokens: int) -> bool:
@@ -83,19 +98,9 @@ class ResidentSet:
         """
         self._require_row()
         prompt = list(request.token_ids)
-        match = self._find_prefix(request, prompt)
-        if match is None:
-            return self._admit(request, prompt, self._room.take(len(prompt)))
-        is_whole = match.shared_tokens == len(prompt)
-        hidden = match.prefix.final_hidden.get(len(prompt)) if is_whole else None
-        # Entries that depend on what differs are of no use. Without a final hidden state the last
-        # token is computed again, because that is what samples.
-        entries = match.shared_tokens - self._lookahead
-        reused = len(prompt) if hidden is not None else min(entries, len(prompt) - 1)
-        pages = self._room.take_with_prefix(len(prompt), match.prefix, max(reused, 0))
-        resident = self._admit(request, prompt, pages, frontier=max(reused, 0), final_hidden=hidden)
-        if hidden is not None and self._lookahead:
-            resident.draft = DraftContext(entries, hidden.unsqueeze(0))
+        start, places = self._reuse.find(request, prompt, self._residents.values(), samples=True)
+        resident = self._admit(request, prompt, len(prompt), start)
+        resident.places, resident.final_hidden = places, start.final_hidden
         return resident
 
     def reserve(self, resident: ResidentSequence, tokens: int) -> None:
@@ -124,14 +129,18 @@ class ResidentSet:
                 return fitting
         return len(wanted)
 
-    def close(self, resident: ResidentSequence) -> None:
-        """Take a sequence out; what it computed stays as a cached prefix if its request allows."""
+    def mark(self, resident: ResidentSequence) -> None:
+        """Let others start where a sequence stands, as far as that takes a checkpoint."""
+        self._reuse.mark(resident)
+
+    def close(self, resident: ResidentSequence, *, marks: bool = True) -> None:
+        """Take a sequence out; what it computed stays as a cached prefix if its request allows.
+
+        With ``marks`` a hybrid's can be continued from its frontier.
+        """
+        self._reuse.leave(resident, marks=marks)
         del self._residents[resident.sequence]
         self._free_rows.append(resident.row)
-        if self._is_reusable(resident.request) and resident.frontier:
-            self._room.keep(self._computed_prefix(resident))
-        else:
-            self._room.give_back(resident.pages)
 
     def pause(self, resident: ResidentSequence, route: ResumeRoute) -> PausedSequence:
         """Take a sequence out and return what brings it back.
@@ -151,7 +160,8 @@ class ResidentSet:
         if route is ResumeRoute.SNAPSHOT:
             paused.saved = self._pool.save(self._slots(resident), resident.row)
             paused.draft = resident.draft.moved_to(torch.device("cpu"))
-        self.close(resident)
+        # A copy brings the sequence back; one more on the device would cost another its place.
+        self.close(resident, marks=route is ResumeRoute.REPLAY)
         return paused
 
     def snapshot_bytes(self, resident: ResidentSequence) -> int:
@@ -167,22 +177,15 @@ class ResidentSet:
         """
         self._require_row()
         ledger, goal = list(paused.ledger), paused.goal_tokens
-        match = None if paused.saved else self._find_prefix(paused.request, ledger[:goal])
-        if match is not None:
-            frontier = max(match.shared_tokens - self._lookahead, 0)
-            pages = self._room.take_with_prefix(goal, match.prefix, frontier)
-        else:
-            frontier = 0 if paused.saved is None else paused.frontier
-            pages = self._room.take(max(goal, 1))
-        resident = self._admit(
-            paused.request,
-            ledger,
-            pages,
-            frontier=frontier,
-            replay_end=goal,
-            final_hidden=paused.final_hidden,
-        )
+        start, places = PrefixStart.nowhere(), tuple[int, ...]()
+        if paused.saved is None:
+            request, others = paused.request, self._residents.values()
+            start, places = self._reuse.find(request, ledger[:goal], others, samples=False)
+        resident = self._admit(paused.request, ledger, max(goal, 1), start)
+        resident.replay_end, resident.places = goal, places
+        resident.final_hidden = paused.final_hidden
         if paused.saved is not None:
+            resident.frontier = paused.frontier
             self._pool.restore(self._slots(resident), resident.row, paused.saved)
             resident.draft = paused.draft.moved_to(self._device)
         return resident
@@ -191,58 +194,25 @@ class ResidentSet:
         if not self._free_rows:
             raise IntegrityError("rows: every one is taken")
 
-    def _find_prefix(self, request: SequenceRequest, tokens: Sequence[int]) -> PrefixMatch | None:
-        """Return the longest computed beginning of a text, cached or of a live sequence."""
-        if not self._is_reusable(request):
-            return None
-        live = [
-            self._computed_prefix(resident)
-            for resident in self._residents.values()
-            if self._is_reusable(resident.request)
-        ]
-        return self._room.prefixes.find(tokens, live)
-
-    def _is_reusable(self, request: SequenceRequest) -> bool:
-        """Return whether others may start from what a request computes.
-
-        A recurrent state belongs to one prefix, and only the last one is kept.
-        """
-        return request.allow_prefix_reuse and not self._pool.is_recurrent
-
     def _slots(self, resident: ResidentSequence) -> Tensor:
         return resident.slots.slots(0, resident.frontier)
 
     def _admit(
-        self,
-        request: SequenceRequest,
-        ledger: list[int],
-        pages: list[int],
-        *,
-        frontier: int = 0,
-        replay_end: int = 0,
-        final_hidden: Tensor | None = None,
+        self, request: SequenceRequest, ledger: list[int], tokens: int, start: PrefixStart
     ) -> ResidentSequence:
+        """Take a row, and pages for so many tokens, of which those of the start are computed."""
+        pages, checkpoints = self._reuse.take(start, tokens)
         resident = ResidentSequence(
             SequenceId(next(self._ids)),
             self._free_rows.pop(),
             request,
             ledger,
-            frontier,
+            start.tokens,
             pages,
-            final_hidden,
-            replay_end,
-            DraftContext(frontier),
+            draft=start.draft,
+            checkpoints=checkpoints,
         )
         self._residents[resident.sequence] = resident
         self._pool.reset(resident.row)
+        self._reuse.enter(start, resident.row)
         return resident
-
-    def _computed_prefix(self, resident: ResidentSequence) -> CachedPrefix:
-        """Return what another sequence could start from: columns that a drafter has read too."""
-        end = resident.frontier
-        if self._drafts:
-            end = min(end, resident.draft.absorbed + self._lookahead)
-        tokens = np.asarray(resident.ledger[:end], dtype=np.int64)
-        hidden = resident.final_hidden
-        known = {} if hidden is None else {resident.prompt_tokens: hidden}
-        return CachedPrefix(tokens, resident.pages, known)

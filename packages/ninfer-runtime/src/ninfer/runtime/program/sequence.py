@@ -9,6 +9,7 @@ from torch import Tensor
 from ninfer.contract import SamplingParameters, SequenceId, SequenceRequest
 from ninfer.runtime.models.kv_pool import SlotMap
 from ninfer.runtime.program.draft_context import DraftContext
+from ninfer.runtime.program.recurrent_checkpoints import Checkpoint
 
 
 @dataclass(slots=True, eq=False)
@@ -19,7 +20,8 @@ class ResidentSequence:
     ``frontier`` tokens are computed. Between rounds the last token, the anchor, is not.
     ``replay_end`` is the frontier that a replay must reach, 0 when there is none.
     ``final_hidden`` is the hidden state of the prompt's last token. ``draft`` is what a drafter
-    keeps; without one nothing reads it.
+    keeps; without one nothing reads it. ``places`` are the token counts at which a prompt of a
+    hybrid leaves ``checkpoints``, from which others may start.
     """
 
     sequence: SequenceId
@@ -31,6 +33,8 @@ class ResidentSequence:
     final_hidden: Tensor | None = None
     replay_end: int = 0
     draft: DraftContext = field(default_factory=DraftContext)
+    places: tuple[int, ...] = ()
+    checkpoints: dict[int, Checkpoint] = field(default_factory=dict)
     slots: SlotMap = field(init=False)
 
     def __post_init__(self) -> None:

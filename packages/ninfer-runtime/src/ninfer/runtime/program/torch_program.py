@@ -34,9 +34,7 @@ from ninfer.contract import (
     SequenceRequest,
 )
 from ninfer.runtime.loading import LoadedModel
-from ninfer.runtime.models.decoder import ColumnStates
 from ninfer.runtime.models.drafters import Drafter
-from ninfer.runtime.models.forward_batch import forward_batch
 from ninfer.runtime.program.assembly import RoundForm, assemble
 from ninfer.runtime.program.decisions import check_decisions, disposition_of
 from ninfer.runtime.program.resume import PausedSequence
@@ -63,9 +61,9 @@ class TorchProgram:
         self._decoder = model.decoder
         self._shape = parts.shape
         self._pool = parts.pool
-        self._taps = parts.taps
         self._residents = parts.residents
         self._sampler = parts.sampler
+        self._ledger = parts.ledger
         self._ordinary = parts.ordinary
         self._round = parts.round
         self._drafting = parts.drafting
@@ -123,7 +121,7 @@ class TorchProgram:
         if resident.has_anchor or not resident.is_replayed:
             raise RowMismatch(f"sequence {sequence}: is not in prefill")
         started = time.perf_counter()
-        computed = self._advance(resident, resident.prompt_tokens)
+        computed = self._ledger.prefill(resident)
         if resident.final_hidden is None:
             return PrefillStep(computed)
         logits = self._decoder.logits(resident.final_hidden.unsqueeze(0))
@@ -155,7 +153,7 @@ class TorchProgram:
         if not tokens:
             raise RowMismatch(f"sequence {sequence}: no control tokens")
         started = time.perf_counter()
-        states = self._forward(resident, [resident.anchor, *tokens[:-1]])
+        states = self._ledger.columns(resident, [resident.anchor, *tokens[:-1]])
         if self._drafting is not None:
             self._drafting.hold(resident, states.features)
         row = PendingRow(sequence, tuple(tokens))
@@ -166,7 +164,8 @@ class TorchProgram:
     ) -> Sequence[RowDisposition]:
         """Implements: Program.commit; every decision is checked before the first one acts.
 
-        A split of prefix execution needs no work here: any prefix of keys and values is reusable.
+        A split of prefix execution needs no work here: any prefix of keys and values is reusable,
+        and recurrent states leave their checkpoints in prompts and where a sequence is closed.
         """
         self._require_pending(batch)
         check_decisions(batch, decisions)
@@ -239,31 +238,8 @@ class TorchProgram:
         """Implements: Program.replay."""
         self._require_settled()
         resident = self._residents.get(sequence)
-        computed = self._advance(resident, resident.replay_end)
+        computed = self._ledger.replay(resident)
         return ReplayStep(computed, resident.is_replayed)
-
-    def _advance(self, resident: ResidentSequence, end: int) -> int:
-        """Compute the next chunk of the ledger up to ``end`` and return its tokens."""
-        begin = resident.frontier
-        stop = min(begin + self._shape.prefill_chunk_tokens, end)
-        if stop <= begin:
-            return 0
-        states = self._forward(resident, resident.ledger[begin:stop], is_whole=True)
-        self._pool.commit_all()
-        resident.frontier = stop
-        if begin < resident.prompt_tokens <= stop:
-            resident.final_hidden = states.hidden[resident.prompt_tokens - 1 - begin].clone()
-        if self._drafting is not None:
-            self._drafting.observe(resident, states.features)
-        return stop - begin
-
-    def _forward(
-        self, resident: ResidentSequence, tokens: list[int], *, is_whole: bool = False
-    ) -> ColumnStates:
-        """Return the states of new columns after one frontier."""
-        rows = self._residents.new_columns([resident], [tokens])
-        batch = forward_batch(rows, self._pool, is_whole=is_whole)
-        return self._decoder.states(batch, self._pool, self._taps)
 
     def _provide(
         self,
