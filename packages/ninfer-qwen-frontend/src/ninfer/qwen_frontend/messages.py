@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from ninfer.contract import (
     ConflictingOptions,
@@ -50,7 +50,7 @@ def template_tools(tools: Sequence[ToolDeclaration]) -> list[Any] | None:
     found = []
     for index, tool in enumerate(tools):
         try:
-            found.append(json.loads(tool.declaration_json))
+            found.append(_read_json(tool.declaration_json))
         except ValueError as error:
             raise InvalidToolConstraint(
                 f"not JSON: {error}", location=JsonPointer() / index
@@ -109,7 +109,7 @@ def _kwargs(text: str | None) -> dict[str, Any]:
         return {}
     place = OptionPath(_KWARGS_OPTION)
     try:
-        value = json.loads(text)
+        value = _read_json(text)
     except ValueError as error:
         raise InvalidOption(f"not JSON: {error}", location=place) from error
     if not isinstance(value, dict):
@@ -139,7 +139,7 @@ def _message(index: int, message: Message, role: str) -> dict[str, Any]:
 
 def _call(index: int, call: ToolCall) -> dict[str, Any]:
     try:
-        arguments = json.loads(call.arguments_json)
+        arguments = _read_json(call.arguments_json)
     except ValueError:
         arguments = None
     if not isinstance(arguments, dict):
@@ -148,3 +148,18 @@ def _call(index: int, call: ToolCall) -> dict[str, Any]:
             location=OptionPath("prompt.messages", index),
         )
     return {"type": "function", "function": {"name": call.name, "arguments": arguments}}
+
+
+def _read_json(text: str) -> Any:
+    """Return what a JSON text means.
+
+    Raises: ValueError — it is not JSON, or nested deeper than can be read.
+    """
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no JSON value")

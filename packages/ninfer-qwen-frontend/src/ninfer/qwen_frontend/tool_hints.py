@@ -57,7 +57,7 @@ def read_hints(parameters_json: str | None) -> ParameterHints:
     """Return the hints of a parameter schema; what cannot be read gives none."""
     try:
         schema = json.loads(parameters_json or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return ParameterHints()
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict):
