@@ -240,7 +240,7 @@ def test_what_is_not_served_is_refused_by_file_and_field(
 
 def test_the_kind_must_be_the_one_that_is_asked_for(model: LoadedModel, tmp_path: Path) -> None:
     folder = written(tmp_path, "dflash")
-    with pytest.raises(DrafterError, match=r"config.json: architectures: 'dflash', not 'dflash2'"):
+    with pytest.raises(DrafterError, match=r"config.json: architectures: of a dflash drafter, not"):
         load(model, "dflash2", folder)
 
 

@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
+import torch
 
 from ninfer.contract import (
     EngineOptions,
@@ -18,11 +19,15 @@ from ninfer.contract import (
     TextPrompt,
 )
 from ninfer.qwen_frontend.frontend import Frontend
-from ninfer.runtime.loading import LoadedModel, load_drafter
+from ninfer.runtime.loading import LoadedModel, load_drafter, load_model
 from ninfer.runtime.models.drafters import Drafter
-from support.program_runs import tiny_model
+from ninfer.runtime.program import TorchProgram
+from support.hybrid_models import write_hybrid
+from support.program_runs import continue_rows, open_row, prompt, solo, start, tiny_model
+from support.published_drafters import published_config, published_weights, write_published
+from support.round_forms import FORMS, Form
 from support.schedules import answers_of_arrivals, assert_same_answer, engine_over
-from support.tiny_drafters import block_config, write_drafter
+from support.tiny_drafters import block_config, random_weights, write_drafter
 
 CONFIGS = {
     "dflash": block_config("dflash", layers=3, windows=[24, 0, 5]),
@@ -115,3 +120,25 @@ def test_penalties_change_nothing_about_it(
         answers(model, frontend, drafter, 5, **punished), expected, strict=True
     ):
         assert_same_answer(result, ordinary)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", sorted(CONFIGS))
+def test_a_hybrid_answers_the_same_beside_a_published_drafter(
+    tmp_path: Path, name: str, form: Form
+) -> None:
+    folder = write_hybrid(tmp_path / "hybrid")
+    weights = published_weights(random_weights(CONFIGS[name], seed=1, vocab_rows=320))
+    place = write_published(tmp_path / name, published_config(CONFIGS[name], 5), weights)
+    model = load_model(folder, device=form[0], dtype=torch.float32)
+    backend = SpeculativeBackend(name)
+    options = EngineOptions(max_concurrency=2, max_context=256, speculative=backend, draft_tokens=7)
+    owner = TorchProgram(model, options, load_drafter(model, backend, place), form[1])
+    texts = [prompt(30, 1), prompt(90, 2)]
+    rows = [open_row(owner, text) for text in texts]
+    answers = [start(owner, row) for row in rows]
+    for answer, added in zip(answers, continue_rows(owner, rows, 20), strict=True):
+        answer += added
+    on_cpu = load_model(folder, dtype=torch.float32)
+    for text, answer in zip(texts, answers, strict=True):
+        assert answer == solo(on_cpu, text, len(answer))

@@ -69,7 +69,8 @@ def _published_drafter(
     target = model.decoder
     config = published_config(checkpoint.config, file, target.config)
     if config.backend is not backend:
-        raise ModelError(f"{file}: architectures: {config.backend.value!r}, not {backend.value!r}")
+        fact = f"of a {config.backend.value} drafter, not a {backend.value} one"
+        raise ModelError(f"{file}: architectures: {fact}")
     tensors = PublishedTensors(checkpoint)
     reader = WeightReader(tensors, config.layers, target.device, target.dtype)
     drafter = build_drafter(config, reader, target, DraftHead(target, model.facts.token_domain))
