@@ -195,7 +195,7 @@ def test_tokens_are_counted_without_compiling(url):
     [
         ({"frobnicate": 1}, "frobnicate", "unknown_parameter"),
         ({"text": {"format": {"type": "xml"}}}, "text.format.type", "invalid_value"),
-        ({"text": {"format": {"type": "json_schema"}}}, "text.format.schema", None),
+        ({"text": {"format": {"type": "json_schema"}}}, "text.format.schema", "missing_field"),
         (
             {"text": {"format": {"type": "json_object"}}, "structured_outputs": {"regex": "a"}},
             "structured_outputs",

@@ -85,7 +85,7 @@ def response_format_constraint(format: ResponseFormat | None) -> FieldConstraint
         return FieldConstraint("response_format", OutputConstraint.json_object())
     if format.type != "json_schema":
         fact = f"{format.type!r} is not one of text, json_object, json_schema"
-        raise WireError(fact, param="response_format.type", code="invalid_value")
+        raise WireError(fact, param="response_format.type")
     text = raw_text(format.json_schema.schema) if format.json_schema else None
     if text is None:
         raise WireError(

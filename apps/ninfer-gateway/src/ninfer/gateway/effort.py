@@ -18,4 +18,4 @@ def reasoning_effort(word: str | None, field: str) -> ReasoningEffort | None:
     except ValueError:
         known = ", ".join(effort.value for effort in ReasoningEffort)
         fact = f"{word!r} is not one of {known}"
-        raise WireError(fact, param=field, code="invalid_value") from None
+        raise WireError(fact, param=field) from None

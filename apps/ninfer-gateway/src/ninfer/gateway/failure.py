@@ -5,6 +5,7 @@ The table from error kinds to statuses stands here once; protocols only dress it
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,7 +13,9 @@ from ninfer.contract import (
     CONSTRAINT_ERRORS,
     ConflictingOptions,
     ConstraintDeadEnd,
+    ContextLengthExceeded,
     EngineUnavailable,
+    InvalidPrompt,
     InvalidToolConstraint,
     JsonPointer,
     NInferError,
@@ -21,9 +24,12 @@ from ninfer.contract import (
     QueueTimeout,
     RequestCancelled,
     RequestError,
+    TextOffset,
+    TextPosition,
 )
 
 STATUS_CLIENT_GONE = 499
+_MESSAGES = "prompt.messages"
 
 _STATUSES: tuple[tuple[type[NInferError], int], ...] = (
     (RequestCancelled, STATUS_CLIENT_GONE),
@@ -40,7 +46,7 @@ class WireError(Exception):
     """A request the gateway itself refuses; ``param`` is the offending field."""
 
     def __init__(
-        self, fact: str, *, param: str | None = None, code: str | None = None, status: int = 400
+        self, fact: str, *, param: str | None = None, code: str = "invalid_value", status: int = 400
     ) -> None:
         super().__init__(fact)
         self.fact = fact
@@ -49,17 +55,26 @@ class WireError(Exception):
         self.status = status
 
 
+class ToolField(NamedTuple):
+    """A declared tool's name and the field of its parameter schema."""
+
+    name: str
+    parameters: str
+
+
 @dataclass(frozen=True, slots=True)
 class Fields:
     """Where a protocol's request holds what the contract calls by its own names.
 
     ``constraint`` is the field with the schema, grammar, regex or choice; ``options`` maps option
-    names to fields, ``tools`` tool names to the fields of their parameter schemas.
+    names to fields. ``messages`` are the fields that the prompt's messages came from, ``tools``
+    the declared tools, both in the prompt's order.
     """
 
     constraint: str | None = None
-    options: dict[str, str] = field(default_factory=dict)
-    tools: dict[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    messages: tuple[str, ...] = ()
+    tools: tuple[ToolField, ...] = ()
 
 
 class Failure(NamedTuple):
@@ -81,12 +96,18 @@ def describe(error: Exception, fields: Fields) -> Failure:
     if isinstance(error, ConflictingOptions):
         return _conflict(error, fields)
     status = next(status for kind, status in _STATUSES if isinstance(error, kind))
-    param = _param(error, fields) if isinstance(error, RequestError) else None
-    return Failure(status, error.code, str(error), param)
+    if not isinstance(error, RequestError):
+        return Failure(status, error.code, str(error))
+    param = _param(error, fields)
+    # A position inside a text is no part of the field's name.
+    is_inside = isinstance(error.location, (TextPosition, TextOffset))
+    place = str(error.location) if is_inside else None
+    message = ": ".join(part for part in (param, place, error.fact) if part)
+    return Failure(status, error.code, message, param)
 
 
 def _conflict(error: ConflictingOptions, fields: Fields) -> Failure:
-    known = {"constraint": fields.constraint or "constraint"} | fields.options
+    known = {"constraint": fields.constraint or "constraint", **fields.options}
     named = [known.get(name, name) for name in error.options]
     fact = error.fact.removeprefix(f"{' and '.join(error.options)}: ")
     return Failure(400, error.code, f"{' and '.join(named)}: {fact}", named[-1])
@@ -94,23 +115,32 @@ def _conflict(error: ConflictingOptions, fields: Fields) -> Failure:
 
 def _tool_place(location: JsonPointer, fields: Fields) -> str:
     # The location is the tool's position in the list of declarations.
-    schemas = list(fields.tools.values())
-    return schemas[int(location.tokens[0])].rpartition(".")[0] if schemas else "tools"
+    return fields.tools[int(location.tokens[0])].parameters.rpartition(".")[0]
 
 
 def _param(error: RequestError, fields: Fields) -> str | None:
     base = fields.constraint
     if error.origin.tool is not None:
-        base = fields.tools.get(error.origin.tool)
+        base = next(tool.parameters for tool in fields.tools if tool.name == error.origin.tool)
     location = error.location
     if isinstance(error, InvalidToolConstraint) and isinstance(location, JsonPointer):
         return _tool_place(location, fields)
     if isinstance(location, OptionPath):
-        if location.name.startswith("tool_choice"):
-            return "tool_choice"
-        if not isinstance(error, CONSTRAINT_ERRORS):
-            base = fields.options.get(location.name, location.name)
-        return None if base is None else str(OptionPath(base, location.index))
+        return _option_place(error, location, fields)
     if isinstance(location, JsonPointer) and base is not None:
         return f"{base}{location}"
+    if isinstance(error, (InvalidPrompt, ContextLengthExceeded)):
+        return fields.options.get(_MESSAGES)
     return base if isinstance(error, CONSTRAINT_ERRORS) or error.origin.tool else None
+
+
+def _option_place(error: RequestError, location: OptionPath, fields: Fields) -> str | None:
+    if location.name.startswith("tool_choice"):
+        return "tool_choice"
+    if location.name == _MESSAGES and location.index is not None:
+        return fields.messages[location.index]
+    if isinstance(error, CONSTRAINT_ERRORS):
+        base = fields.constraint
+    else:
+        base = fields.options.get(location.name, location.name)
+    return None if base is None else str(OptionPath(base, location.index))

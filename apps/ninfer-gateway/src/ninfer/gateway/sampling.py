@@ -26,7 +26,7 @@ def sampling_overrides(
     """
     if top_k is not None and not 0 <= top_k <= TOP_K_LIMIT:
         fact = f"{top_k} is not in 0..{TOP_K_LIMIT}"
-        raise WireError(fact, param="top_k", code="invalid_value")
+        raise WireError(fact, param="top_k")
     return SamplingOverrides(
         temperature=temperature,
         top_p=top_p,
@@ -58,5 +58,5 @@ def output_tokens(requested: int | None, default: int, *, field: str) -> int:
     if requested is None:
         return default
     if requested < 0:
-        raise WireError(f"{requested} is negative", param=field, code="invalid_value")
+        raise WireError(f"{requested} is negative", param=field)
     return requested

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from ninfer.contract import ToolChoice, ToolConstraints, ToolDeclaration, ToolMode
+from ninfer.contract import ToolCall, ToolChoice, ToolConstraints, ToolDeclaration, ToolMode
 from ninfer.gateway.failure import WireError
 from ninfer.gateway.wire import raw_text, write_body
 
@@ -40,6 +40,19 @@ def declare(function: FunctionDeclaration) -> ToolDeclaration:
         parameters_json=parameters,
         strict=bool(function.strict),
     )
+
+
+def made_call(name: str, arguments: str, place: str) -> ToolCall:
+    """Return a call of an earlier turn; ``place`` is the field of its arguments.
+
+    Raises: WireError — the arguments are not a JSON object.
+    """
+    try:
+        msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        fact = f"the arguments of a call of {name!r} are not a JSON object"
+        raise WireError(fact, param=place, code="invalid_tool_history") from None
+    return ToolCall(name, arguments)
 
 
 def tool_mode(word: str, field: str) -> ToolMode:

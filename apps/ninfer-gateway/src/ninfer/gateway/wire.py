@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ from ninfer.gateway.failure import WireError
 
 Record = TypeVar("Record")
 
+_PIECE_BYTES = 1 << 20
 _PLACE = re.compile(r"(?P<fact>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?", re.DOTALL)
 _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
 _MISSING_FIELD = re.compile(r"Object missing required field `(?P<name>.*)`", re.DOTALL)
@@ -22,13 +24,25 @@ def read_body(body: bytes, kind: type[Record]) -> Record:
     Raises: WireError — the body is not JSON, or a field is missing, unknown or of another type.
     """
     try:
+        _require_utf8(body)
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
         raise _field_error(str(error)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise WireError(f"the body is not UTF-8: {error.reason}", code="invalid_json") from None
+    except msgspec.DecodeError as error:
         raise WireError(f"the body is not JSON: {error}", code="invalid_json") from None
     except RecursionError:
         raise WireError("the body is nested too deeply", code="invalid_json") from None
+
+
+def _require_utf8(body: bytes) -> None:
+    # Fields that are kept as source text, or skipped, are not looked into otherwise. Piece by
+    # piece, because a whole body as text may take four times its size.
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for start in range(0, len(body), _PIECE_BYTES):
+        decoder.decode(body[start : start + _PIECE_BYTES])
+    decoder.decode(b"", final=True)
 
 
 def write_body(record: Any) -> bytes:
@@ -37,14 +51,8 @@ def write_body(record: Any) -> bytes:
 
 
 def raw_text(raw: msgspec.Raw) -> str | None:
-    """Return a field's source text, so that order and numbers stay as sent; None where absent.
-
-    Raises: WireError — the text is not UTF-8.
-    """
-    try:
-        text = bytes(raw).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise WireError(f"the body is not UTF-8: {error.reason}", code="invalid_json") from None
+    """Return a field's source text, so that order and numbers stay as sent; None where absent."""
+    text = bytes(raw).decode("utf-8")
     return None if text in ("", "null") else text
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ninfer.contract import (
     ChatPrompt,
     ExecutionOptions,
@@ -14,10 +16,10 @@ from ninfer.contract import (
     ToolMode,
 )
 from ninfer.gateway.chat.conversation import messages_of, tools_of
-from ninfer.gateway.chat.wire import UNSERVED, ChatRequest, ToolChoiceItem
+from ninfer.gateway.chat.wire import UNSERVED, AllowedTools, ChatRequest, ToolChoiceItem
 from ninfer.gateway.constraint import content_constraint, response_format_constraint
 from ninfer.gateway.effort import reasoning_effort
-from ninfer.gateway.failure import Fields, WireError
+from ninfer.gateway.failure import Fields, ToolField, WireError
 from ninfer.gateway.sampling import (
     STOP_STRING_LIMIT,
     output_tokens,
@@ -56,13 +58,17 @@ def translate(request: ChatRequest, default_max_tokens: int) -> Translated:
         phase_timings=True,
         live_timings=bool(request.stream and request.timings_per_token),
     )
-    tools = {
-        item.function.name: f"tools[{index}].function.parameters"
-        for index, item in enumerate(request.tools or [])
-        if item.function is not None
-    }
-    fields = Fields(held.field if held else None, _OPTION_FIELDS, tools)
-    return Translated(_prompt(request), options, fields)
+    prompt = _prompt(request)
+    fields = Fields(
+        constraint=held.field if held else None,
+        options=_OPTION_FIELDS,
+        messages=tuple(f"messages[{index}]" for index in range(len(prompt.messages))),
+        tools=tuple(
+            ToolField(tool.name, f"tools[{index}].function.parameters")
+            for index, tool in enumerate(prompt.options.tools)
+        ),
+    )
+    return Translated(prompt, options, fields)
 
 
 def _execution(request: ChatRequest, default_max_tokens: int) -> ExecutionOptions:
@@ -115,8 +121,15 @@ def _restricted(choice: ToolChoiceItem) -> tuple[ToolMode, tuple[str, ...]]:
     if choice.type == "function" and choice.function is not None:
         return ToolMode.REQUIRED, (choice.function.name,)
     if choice.type == "allowed_tools" and choice.allowed_tools is not None:
-        allowed = choice.allowed_tools
-        names = tuple(tool.function.name for tool in allowed.tools if tool.function is not None)
-        return tool_mode(allowed.mode, "tool_choice.allowed_tools.mode"), names
+        mode = tool_mode(choice.allowed_tools.mode, "tool_choice.allowed_tools.mode")
+        return mode, tuple(_allowed_names(choice.allowed_tools))
     fact = f"{choice.type!r} is not one of function, allowed_tools, or lacks its object"
-    raise WireError(fact, param="tool_choice.type", code="invalid_value")
+    raise WireError(fact, param="tool_choice.type")
+
+
+def _allowed_names(allowed: AllowedTools) -> Iterator[str]:
+    for index, tool in enumerate(allowed.tools):
+        if tool.function is None:
+            place = f"tool_choice.allowed_tools.tools[{index}].function"
+            raise WireError("required field is missing", param=place, code="missing_field")
+        yield tool.function.name

@@ -15,10 +15,11 @@ from ninfer.gateway.tooling import FunctionDeclaration, ToolConstraintsName
 
 
 class ContentPart(msgspec.Struct):
-    """One part of a message's content."""
+    """One part of a message's content; its text stands in the field its type names."""
 
     type: str
     text: str | None = None
+    refusal: str | None = None
 
 
 class FunctionCall(msgspec.Struct):
@@ -43,6 +44,7 @@ class ChatMessage(msgspec.Struct):
     content: str | list[ContentPart] | None = None
     name: str | None = None
     reasoning_content: str | None = None
+    refusal: str | None = None
     tool_calls: list[ToolCallItem] | None = None
     tool_call_id: str | None = None
 

@@ -8,37 +8,43 @@ from typing import Any
 from ninfer.contract import Message, Role, ToolCall
 from ninfer.gateway.failure import WireError
 from ninfer.gateway.messages.wire import Block, ConversationMessage
+from ninfer.gateway.tooling import made_call
+from ninfer.gateway.translated import PlacedMessage, require_text
 from ninfer.gateway.wire import raw_text
 
 
 def conversation(
     system: str | list[Block] | None, messages: list[ConversationMessage]
-) -> tuple[Message, ...]:
-    """Return the conversation, system text first.
+) -> Iterator[PlacedMessage]:
+    """Yield the conversation, system text first.
 
     Raises: WireError — a role or a block is not served, or stands where it may not.
     """
-    found: list[Message] = []
     if system:
-        found.append(Message(Role.SYSTEM, _system_text(system)))
+        yield PlacedMessage(Message(Role.SYSTEM, _system_text(system, "system")), "system")
     for index, message in enumerate(messages):
         place = f"messages[{index}]"
-        if message.role == "assistant":
-            found.append(_assistant(message.content, place))
-        elif message.role == "user":
-            found.extend(_user(message.content, place))
-        elif message.role == "system":
-            found.append(Message(Role.SYSTEM, _system_text(message.content)))
-        else:
-            fact = f"{message.role!r} is not one of user, assistant, system"
-            raise WireError(fact, param=f"{place}.role")
-    return tuple(found)
+        for said in _said(message, place):
+            yield PlacedMessage(said, place)
 
 
-def _system_text(system: str | list[Block]) -> str:
+def _said(message: ConversationMessage, place: str) -> Iterator[Message]:
+    content = message.content
+    if message.role == "assistant":
+        yield _assistant(content, place)
+    elif message.role == "user":
+        yield from _user(content, place)
+    elif message.role == "system":
+        yield Message(Role.SYSTEM, _system_text(content, f"{place}.content"))
+    else:
+        fact = f"{message.role!r} is not one of user, assistant, system"
+        raise WireError(fact, param=f"{place}.role")
+
+
+def _system_text(system: str | list[Block], place: str) -> str:
     if isinstance(system, str):
         return system
-    return "".join(_text(block, f"system[{i}]") for i, block in enumerate(system))
+    return "".join(_text(block, f"{place}[{i}]") for i, block in enumerate(system))
 
 
 def _user(content: str | list[Block], place: str) -> Iterator[Message]:
@@ -67,7 +73,7 @@ def _assistant(content: str | list[Block], place: str) -> Message:
     for index, block in enumerate(content):
         at = f"{place}.content[{index}]"
         if block.type == "thinking":
-            thoughts.append(block.thinking or "")
+            thoughts.append(require_text(block.thinking, f"{at}.thinking"))
         elif block.type == "redacted_thinking":
             continue
         elif block.type == "tool_use":
@@ -80,15 +86,16 @@ def _assistant(content: str | list[Block], place: str) -> Message:
 
 def _call(block: Block, place: str) -> ToolCall:
     if not block.name:
-        raise WireError("required with type tool_use", param=f"{place}.name")
-    return ToolCall(block.name, raw_text(block.input) or "{}")
+        fact = "required with type tool_use"
+        raise WireError(fact, param=f"{place}.name", code="missing_field")
+    return made_call(block.name, raw_text(block.input) or "{}", f"{place}.input")
 
 
 def _text(block: Block, place: str) -> str:
     if block.type != "text":
         fact = f"{block.type!r} blocks are not served here"
         raise WireError(fact, param=f"{place}.type", code="unsupported_content")
-    return block.text or ""
+    return require_text(block.text, f"{place}.text")
 
 
 def _result_text(content: Any, place: str) -> str:

@@ -9,12 +9,12 @@ from sanic import Blueprint, Request
 from sanic.response import HTTPResponse
 
 from ninfer.contract import NInferError, OutputDelta
-from ninfer.gateway.failure import Fields, WireError
+from ninfer.gateway.failure import WireError
 from ninfer.gateway.generation import admitted, collected
 from ninfer.gateway.messages.errors import error_record
 from ninfer.gateway.messages.replies import aggregate, message_head
 from ninfer.gateway.messages.stream import MessageStream
-from ninfer.gateway.messages.translate import prompt_of, translate
+from ninfer.gateway.messages.translate import prompt_fields, prompt_of, translate
 from ninfer.gateway.messages.wire import MessagesRequest
 from ninfer.gateway.sse import EventStream
 from ninfer.gateway.state import (
@@ -50,8 +50,9 @@ async def create_message(request: Request) -> HTTPResponse | None:
 async def count_tokens(request: Request) -> HTTPResponse:
     """Count the tokens of a prompt; no constraint is compiled."""
     body = _read(request)
-    remember_fields(request, Fields(options={"prompt.messages": "messages"}))
-    tokens = await gateway_of(request).service.count_tokens(prompt_of(body))
+    placed = prompt_of(body)
+    remember_fields(request, prompt_fields(placed))
+    tokens = await gateway_of(request).service.count_tokens(placed.prompt)
     return json_response({"input_tokens": tokens})
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ninfer.contract import (
     Channel,
-    ChatPrompt,
     Continuation,
     ExecutionOptions,
     OutputConstraint,
@@ -19,12 +18,12 @@ from ninfer.contract import (
 )
 from ninfer.gateway.constraint import FieldConstraint, content_constraint
 from ninfer.gateway.effort import reasoning_effort
-from ninfer.gateway.failure import Fields, WireError
+from ninfer.gateway.failure import Fields, ToolField, WireError
 from ninfer.gateway.messages.conversation import conversation
 from ninfer.gateway.messages.wire import UNSERVED, MessagesRequest
 from ninfer.gateway.sampling import sampling_overrides
 from ninfer.gateway.tooling import FunctionDeclaration, declare, tool_policy
-from ninfer.gateway.translated import Translated, refuse_unserved
+from ninfer.gateway.translated import PlacedPrompt, Translated, refuse_unserved
 from ninfer.gateway.wire import raw_text
 
 _THINKING_BUDGET_MINIMUM = 1024
@@ -65,17 +64,25 @@ def translate(request: MessagesRequest, default_max_tokens: int) -> Translated:
         stop=StopPolicy(strings=_stops(request)),
         phase_timings=True,
     )
-    tools = {t.name: f"tools[{i}].input_schema" for i, t in enumerate(request.tools or [])}
-    fields = Fields(held.field if held else None, _OPTION_FIELDS, tools)
-    return Translated(prompt_of(request), options, fields)
+    placed = prompt_of(request)
+    fields = prompt_fields(placed, held.field if held else None)
+    return Translated(placed.prompt, options, fields)
 
 
-def prompt_of(request: MessagesRequest) -> ChatPrompt:
+def prompt_fields(placed: PlacedPrompt, constraint: str | None = None) -> Fields:
+    """Return how errors name the fields of a request with this prompt."""
+    tools = tuple(
+        ToolField(tool.name, f"tools[{index}].input_schema")
+        for index, tool in enumerate(placed.prompt.options.tools)
+    )
+    return Fields(constraint, _OPTION_FIELDS, placed.places, tools)
+
+
+def prompt_of(request: MessagesRequest) -> PlacedPrompt:
     """Return the prompt alone; a final assistant message is continued.
 
     Raises: WireError — a message, a tool or a thinking option is not served.
     """
-    messages = conversation(request.system, request.messages)
     continues = bool(request.messages) and request.messages[-1].role == "assistant"
     effort = request.output_config.effort if request.output_config else None
     options = PromptOptions(
@@ -86,7 +93,7 @@ def prompt_of(request: MessagesRequest) -> ChatPrompt:
         reasoning_effort=reasoning_effort(effort, "output_config.effort"),
         tools=tuple(_tools(request)),
     )
-    return ChatPrompt(messages, options)
+    return PlacedPrompt.of(conversation(request.system, request.messages), options)
 
 
 def _format(request: MessagesRequest) -> FieldConstraint | None:
@@ -98,7 +105,8 @@ def _format(request: MessagesRequest) -> FieldConstraint | None:
         raise WireError(fact, param="output_config.format.type")
     schema = raw_text(format.schema)
     if schema is None:
-        raise WireError("required field is missing", param="output_config.format.schema")
+        place = "output_config.format.schema"
+        raise WireError("required field is missing", param=place, code="missing_field")
     constraint = OutputConstraint.json_schema(schema)
     return FieldConstraint("output_config.format.schema", constraint)
 

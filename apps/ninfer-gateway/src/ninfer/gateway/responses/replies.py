@@ -13,15 +13,16 @@ from ninfer.contract import Channel, FinishReason, GenerationResult
 from ninfer.gateway.failure import Failure
 from ninfer.gateway.openai.usage import final_timings
 from ninfer.gateway.responses.items import callable_name
-from ninfer.gateway.responses.wire import ResponsesRequest
+from ninfer.gateway.responses.wire import EchoedFields, ResponsesRequest
+from ninfer.gateway.wire import raw_text
 
-_LENGTH_REASONS = (FinishReason.OUTPUT_LIMIT, FinishReason.CONTEXT_CAPACITY)
+_LENGTH_REASONS = (FinishReason.OUTPUT_LIMIT, FinishReason.CONTEXT_CAPACITY, FinishReason.NONE)
 
 
 class ResponseReply:
     """The identity of one response and everything that is said under it."""
 
-    def __init__(self, request: ResponsesRequest, source: dict[str, Any]) -> None:
+    def __init__(self, request: ResponsesRequest, echoed: EchoedFields) -> None:
         self.suffix = secrets.token_hex(12)
         self.id = f"resp_{self.suffix}"
         self._namespaces = _namespaces(request)
@@ -36,10 +37,10 @@ class ResponseReply:
             "temperature": request.temperature,
             "top_p": request.top_p,
             "parallel_tool_calls": request.parallel_tool_calls is not False,
-            "tool_choice": source.get("tool_choice") or "auto",
-            "tools": source.get("tools") or [],
-            "text": source.get("text") or {"format": {"type": "text"}},
-            "reasoning": source.get("reasoning") or {"effort": None, "summary": None},
+            "tool_choice": _as_sent(echoed.tool_choice, "auto"),
+            "tools": _as_sent(echoed.tools, []),
+            "text": _as_sent(echoed.text, {"format": {"type": "text"}}),
+            "reasoning": _as_sent(echoed.reasoning, {"effort": None, "summary": None}),
             "truncation": "disabled",
             "store": request.store is not False,
             "background": False,
@@ -121,10 +122,12 @@ def text_part(channel: Channel, text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def echoed(body: bytes) -> dict[str, Any]:
-    """Return the request's own fields for those that a response repeats as they were sent."""
-    source: dict[str, Any] = msgspec.json.decode(body)
-    return source
+def _as_sent(field: msgspec.Raw, default: object) -> object:
+    # Numbers and the order of keys stay as they were written; only white space goes, because a
+    # line break would end an event of a stream.
+    if raw_text(field) is None:
+        return default
+    return msgspec.Raw(msgspec.json.format(bytes(field), indent=-1))
 
 
 def _namespaces(request: ResponsesRequest) -> dict[str, tuple[str, str]]:

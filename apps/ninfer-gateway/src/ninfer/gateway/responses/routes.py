@@ -10,13 +10,19 @@ from sanic import Blueprint, Request
 from sanic.response import HTTPResponse
 
 from ninfer.contract import GenerationResult, NInferError, OutputDelta
-from ninfer.gateway.failure import Fields, WireError
+from ninfer.gateway.failure import WireError
 from ninfer.gateway.generation import admitted, collected
-from ninfer.gateway.responses.replies import ResponseReply, echoed
+from ninfer.gateway.responses.items import History
+from ninfer.gateway.responses.replies import ResponseReply
 from ninfer.gateway.responses.store import ResponseStore, StoredResponse
 from ninfer.gateway.responses.stream import ResponseStream
-from ninfer.gateway.responses.translate import prompt_of, translate
-from ninfer.gateway.responses.wire import ContentPart, InputItem, ResponsesRequest
+from ninfer.gateway.responses.translate import prompt_fields, prompt_of, translate
+from ninfer.gateway.responses.wire import (
+    ContentPart,
+    EchoedFields,
+    InputItem,
+    ResponsesRequest,
+)
 from ninfer.gateway.sse import EventStream
 from ninfer.gateway.state import failure_of, gateway_of, json_response, remember_fields
 from ninfer.gateway.wire import read_body
@@ -31,19 +37,19 @@ async def create_response(request: Request) -> HTTPResponse | None:
     gateway, store = gateway_of(request), _store(request)
     body = read_body(request.body, ResponsesRequest)
     gateway.require_model(body.model)
-    items = _conversation(body, store)
-    wanted = translate(body, items, gateway.options.default_max_tokens)
+    history = _history(body, store)
+    wanted = translate(body, history, gateway.options.default_max_tokens)
     remember_fields(request, wanted.fields)
     if body.store is not False:
-        store.require_room(items)
-    reply = ResponseReply(body, echoed(request.body))
+        store.require_room(history.items)
+    reply = ResponseReply(body, read_body(request.body, EchoedFields))
     with await gateway.service.start(wanted.prompt, wanted.options) as handle:
         events = gateway.service.events(handle)
 
         def finish(result: GenerationResult) -> dict[str, Any]:
             finished = reply.finished(result)
             if body.store is not False:
-                store.put(reply.id, StoredResponse(finished, items))
+                store.put(reply.id, StoredResponse(finished, history.items))
             return finished
 
         if not body.stream:
@@ -58,9 +64,9 @@ async def count_input_tokens(request: Request) -> HTTPResponse:
     gateway = gateway_of(request)
     body = read_body(request.body, ResponsesRequest)
     gateway.require_model(body.model)
-    remember_fields(request, Fields(options={"prompt.messages": "input"}))
-    prompt = prompt_of(body, _conversation(body, _store(request)))
-    tokens = await gateway.service.count_tokens(prompt)
+    placed = prompt_of(body, _history(body, _store(request)))
+    remember_fields(request, prompt_fields(body, placed))
+    tokens = await gateway.service.count_tokens(placed.prompt)
     return json_response({"object": "response.input_tokens", "input_tokens": tokens})
 
 
@@ -87,7 +93,7 @@ async def list_input_items(request: Request, identity: str) -> HTTPResponse:
     if after is not None:
         ids = [item["id"] for item in items]
         if after not in ids:
-            raise WireError(f"no item {after!r}", param="after", code="invalid_value")
+            raise WireError(f"no item {after!r}", param="after")
         items = items[ids.index(after) + 1 :]
     page = items[: _limit(request)]
     return json_response(
@@ -112,7 +118,7 @@ def _store(request: Request) -> ResponseStore:
     return cast(ResponseStore, request.app.ctx.responses)
 
 
-def _conversation(body: ResponsesRequest, store: ResponseStore) -> tuple[InputItem, ...]:
+def _history(body: ResponsesRequest, store: ResponseStore) -> History:
     earlier: tuple[InputItem, ...] = ()
     if body.previous_response_id is not None:
         earlier = store.get(body.previous_response_id, "previous_response_id").conversation()
@@ -124,7 +130,7 @@ def _conversation(body: ResponsesRequest, store: ResponseStore) -> tuple[InputIt
         msgspec.structs.replace(item, id=item.id or f"item_{len(earlier) + i}")
         for i, item in enumerate(new)
     ]
-    return (*earlier, *numbered)
+    return History((*earlier, *numbered), len(earlier))
 
 
 def _shown(item: InputItem) -> dict[str, Any]:
@@ -135,7 +141,7 @@ def _shown(item: InputItem) -> dict[str, Any]:
 def _limit(request: Request) -> int:
     text = request.args.get("limit", "20")
     if not text.isdecimal() or not 1 <= int(text) <= 100:
-        raise WireError(f"{text!r} is not in 1..100", param="limit", code="invalid_value")
+        raise WireError(f"{text!r} is not in 1..100", param="limit")
     return int(text)
 
 
@@ -143,7 +149,7 @@ def _query(request: Request, name: str, default: str, known: tuple[str, ...]) ->
     value: str = request.args.get(name, default)
     if value not in known:
         fact = f"{value!r} is not one of {', '.join(known)}"
-        raise WireError(fact, param=name, code="invalid_value")
+        raise WireError(fact, param=name)
     return value
 
 

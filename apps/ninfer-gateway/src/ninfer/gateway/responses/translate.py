@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ninfer.contract import (
-    ChatPrompt,
     ExecutionOptions,
     OutputConstraint,
     PromptOptions,
@@ -17,11 +16,11 @@ from ninfer.contract import (
 )
 from ninfer.gateway.constraint import FieldConstraint, content_constraint
 from ninfer.gateway.effort import reasoning_effort
-from ninfer.gateway.failure import Fields, WireError
-from ninfer.gateway.responses.items import callable_name, conversation
+from ninfer.gateway.failure import Fields, ToolField, WireError
+from ninfer.gateway.responses.items import History, callable_name, conversation
 from ninfer.gateway.responses.wire import (
     UNSERVED,
-    InputItem,
+    NamedTool,
     ResponsesRequest,
     TextFormat,
     ToolChoiceItem,
@@ -29,7 +28,7 @@ from ninfer.gateway.responses.wire import (
 )
 from ninfer.gateway.sampling import output_tokens, sampling_overrides
 from ninfer.gateway.tooling import FunctionDeclaration, declare, tool_mode, tool_policy
-from ninfer.gateway.translated import Translated, refuse_unserved
+from ninfer.gateway.translated import PlacedPrompt, Translated, refuse_unserved
 from ninfer.gateway.wire import raw_text
 
 _OPTION_FIELDS = {
@@ -43,10 +42,8 @@ _OPTION_FIELDS = {
 }
 
 
-def translate(
-    request: ResponsesRequest, items: Sequence[InputItem], default_max_tokens: int
-) -> Translated:
-    """Return what a Responses request asks of the engine; ``items`` is the whole conversation.
+def translate(request: ResponsesRequest, history: History, default_max_tokens: int) -> Translated:
+    """Return what a Responses request asks of the engine; ``history`` is the whole conversation.
 
     Raises: WireError — a field is out of range, unserved or contradicts another.
     """
@@ -59,12 +56,20 @@ def translate(
         execution=_execution(request, default_max_tokens),
         phase_timings=True,
     )
-    places = {tool.name: place for place, tool in _functions(request.tools or [])}
-    fields = Fields(held.field if held else None, _OPTION_FIELDS, places)
-    return Translated(prompt_of(request, items), options, fields)
+    placed = prompt_of(request, history)
+    fields = prompt_fields(request, placed, held.field if held else None)
+    return Translated(placed.prompt, options, fields)
 
 
-def prompt_of(request: ResponsesRequest, items: Sequence[InputItem]) -> ChatPrompt:
+def prompt_fields(
+    request: ResponsesRequest, placed: PlacedPrompt, constraint: str | None = None
+) -> Fields:
+    """Return how errors name the fields of a request with this prompt."""
+    tools = tuple(ToolField(tool.name, place) for place, tool in _functions(request.tools or []))
+    return Fields(constraint, _OPTION_FIELDS, placed.places, tools)
+
+
+def prompt_of(request: ResponsesRequest, history: History) -> PlacedPrompt:
     """Return the prompt alone.
 
     Raises: WireError — an item, a tool or a thinking option is not served.
@@ -77,7 +82,7 @@ def prompt_of(request: ResponsesRequest, items: Sequence[InputItem]) -> ChatProm
         chat_template_kwargs_json=raw_text(request.chat_template_kwargs),
         tools=tuple(tool for _, tool in _functions(request.tools or [])),
     )
-    return ChatPrompt(conversation(request.instructions, items), options)
+    return PlacedPrompt.of(conversation(request.instructions, history), options)
 
 
 def _constraint(format: TextFormat | None) -> FieldConstraint | None:
@@ -87,10 +92,11 @@ def _constraint(format: TextFormat | None) -> FieldConstraint | None:
         return FieldConstraint("text.format", OutputConstraint.json_object())
     if format.type != "json_schema":
         fact = f"{format.type!r} is not one of text, json_object, json_schema"
-        raise WireError(fact, param="text.format.type", code="invalid_value")
+        raise WireError(fact, param="text.format.type")
     schema = raw_text(format.schema)
     if schema is None:
-        raise WireError("required with type json_schema", param="text.format.schema")
+        fact = "required with type json_schema"
+        raise WireError(fact, param="text.format.schema", code="missing_field")
     return FieldConstraint("text.format.schema", OutputConstraint.json_schema(schema))
 
 
@@ -117,15 +123,17 @@ def _functions(
 ) -> Iterator[tuple[str, ToolDeclaration]]:
     for index, tool in enumerate(tools):
         place = f"{field}[{index}]"
-        if tool.type == "namespace" and namespace is None and tool.name:
+        if tool.type != "function" and (tool.type != "namespace" or namespace is not None):
+            fact = f"{tool.type!r} tools are not served here"
+            raise WireError(fact, param=f"{place}.type", code="tool_type_not_supported")
+        if not tool.name:
+            raise WireError("a tool has no name", param=f"{place}.name", code="missing_field")
+        if tool.type == "namespace":
             yield from _functions(tool.tools or [], f"{place}.tools", tool.name)
-        elif tool.type == "function" and tool.name:
+        else:
             name = callable_name(namespace, tool.name)
             function = FunctionDeclaration(name, tool.description, tool.parameters, tool.strict)
             yield f"{place}.parameters", declare(function)
-        else:
-            fact = f"{tool.type!r} tools are not served here, or lack a name"
-            raise WireError(fact, param=f"{place}.type", code="tool_type_not_supported")
 
 
 def _tool_choice(request: ResponsesRequest) -> ToolChoice:
@@ -139,7 +147,18 @@ def _tool_choice(request: ResponsesRequest) -> ToolChoice:
         return tool_policy(ToolMode.REQUIRED, (name,), parallel=False, constraints=constraints)
     if choice.type == "allowed_tools" and choice.tools is not None:
         mode = tool_mode(choice.mode or "auto", "tool_choice.mode")
-        names = tuple(callable_name(t.namespace, t.name) for t in choice.tools if t.name)
+        names = tuple(_allowed_names(choice.tools))
         return tool_policy(mode, names, parallel=parallel, constraints=constraints)
     fact = f"{choice.type!r} is not one of function, allowed_tools, or lacks its fields"
-    raise WireError(fact, param="tool_choice.type", code="invalid_value")
+    raise WireError(fact, param="tool_choice.type")
+
+
+def _allowed_names(tools: Sequence[NamedTool]) -> Iterator[str]:
+    for index, tool in enumerate(tools):
+        place = f"tool_choice.tools[{index}]"
+        if tool.type != "function":
+            fact = f"{tool.type!r} tools are not served"
+            raise WireError(fact, param=f"{place}.type", code="tool_type_not_supported")
+        if not tool.name:
+            raise WireError("a tool has no name", param=f"{place}.name", code="missing_field")
+        yield callable_name(tool.namespace, tool.name)

@@ -15,6 +15,7 @@ class ContentPart(msgspec.Struct, omit_defaults=True):
 
     type: str
     text: str | None = None
+    refusal: str | None = None
 
 
 class InputItem(msgspec.Struct, omit_defaults=True):
@@ -84,6 +85,15 @@ class Reasoning(msgspec.Struct):
 
     effort: str | None = None
     summary: str | None = None
+
+
+class EchoedFields(msgspec.Struct):
+    """Fields that a response repeats as they were sent."""
+
+    tool_choice: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
+    tools: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
+    text: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
+    reasoning: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
 
 
 class ResponsesRequest(msgspec.Struct, forbid_unknown_fields=True):
