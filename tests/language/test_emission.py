@@ -98,6 +98,8 @@ def random_automaton(source: random.Random) -> Dfa:
     if source.random() < 0.25:
         texts = {"".join(source.choices("ab", k=source.randint(0, 5))) for _ in range(8)}
         return word_automaton(sorted(texts))
+    if source.random() < 0.25:
+        return _counted_automaton(source)
     states, forward = source.randint(1, 7), source.random()
     rows = [
         {
@@ -110,6 +112,15 @@ def random_automaton(source: random.Random) -> Dfa:
         for state in range(states)
     ]
     accepting = bytearray(source.random() < 0.35 for _ in range(states))
+    return minimal(Table(rows, accepting, [[(97, 97)], [(98, 98)]]))
+
+
+def _counted_automaton(source: random.Random) -> Dfa:
+    """Return up to n letters with the same way on behind each, as the digits of numbers have."""
+    count, ends = source.randint(1, 5), source.random() < 0.5
+    rows: list[dict[int, int]] = [{0: state + 1, 1: count + 1} for state in range(count)]
+    rows += [{1: count + 1}, {0: count + 2}, {}]
+    accepting = bytearray([ends] * (count + 1) + [source.random() < 0.5, True])
     return minimal(Table(rows, accepting, [[(97, 97)], [(98, 98)]]))
 
 

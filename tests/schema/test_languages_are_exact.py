@@ -2,10 +2,15 @@
 """Tables of schemas: which compact texts are in the language, and which are not."""
 
 import json
+import random
+from math import isfinite
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from support.schema_language import accepts, has_value, matcher_at, next_bytes
+from support.schema_language import accepts, compiled, compiler, has_value, matcher_at, next_bytes
+from support.schema_walks import random_word
 
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
 DRAFT_04 = "http://json-schema.org/draft-04/schema#"
@@ -168,6 +173,13 @@ TABLE = {
     "huge bound": ({"type": "integer", "minimum": 9223372036854775800, "maximum": 1e30}, ["9223372036854775807"], ["9223372036854775799"]),
     "exclusive integers": ({"type": "integer", "exclusiveMinimum": -3, "exclusiveMaximum": 0}, ["-2", "-1"], ["-3", "0"]),
     "draft-04 exclusive": ({"$schema": DRAFT_04, "type": "integer", "minimum": 1, "exclusiveMinimum": True, "maximum": 3}, ["2", "3"], ["1", "4"]),
+    "any number": (
+        {"type": "number"},
+        ["0", "-0", "-0.0", "1.50", "9223372036854775807", "-9223372036854775808", "1E+07", "1e-07", "-2.5e307", "9.9999999999999999e307",
+         "9999999999999999999.99999999999999999e289", "12345678901234567e-289"],
+        ["1e308", "10e290", "1e400", "12345678901234567890", "0.123456789012345678", "01", "+1", ".5", "1.", "1e", "1e+", "-", "", "1e0001", "Infinity", "NaN"],
+    ),
+    "no negative number": ({"type": "number", "minimum": 0}, ["0", "0.0", "2e-3", "12.25", "9223372036854775807"], ["-0", "-1", "-0.5", "1e308", "-"]),
     "one number": ({"type": "number", "minimum": 0.1, "maximum": 0.1}, ["0.1", "0.10", "1e-1", "1.0E-1"], ["0.11", "0.09", "0", "1"]),
     "unit interval": ({"type": "number", "exclusiveMinimum": 0, "maximum": 1}, ["1", "0.5", "1e-9", "0.3333333333333333", "5e-1", "1.0"],
                       ["0", "1.0000001", "1.1", "-0.5", "2", "1e1", "0.0"]),
@@ -248,6 +260,24 @@ def test_the_language_is_what_the_table_says(name):
     assert [text for text in outside if accepts(schema, text)] == []
     for text in inside:
         json.loads(text)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_any_finite_number_has_a_spelling(value):
+    is_told = not value or 1e-307 <= abs(value) < 1e308
+    for schema in ({"type": "number"}, {"type": "number", "minimum": 0}):
+        is_valid = value > 0 or str(value) == "0.0" or "minimum" not in schema
+        assert accepts(schema, repr(value)) == (is_told and is_valid)
+
+
+@pytest.mark.parametrize("schema", [{"type": "number"}, {"type": ["number", "null"], "minimum": 0}])
+def test_every_spelling_of_a_number_reads_as_finite(schema):
+    source = random.Random(4)
+    for _ in range(300):
+        word = random_word(compiler().matcher(compiled(schema)), source, limit=60)
+        if word is not None and word != b"null":
+            assert isfinite(float(word))
+            assert float(word) >= 0 or "minimum" not in schema
 
 
 def test_a_declared_name_cannot_be_finished_late_and_is_no_trap():

@@ -17,7 +17,7 @@ from ninfer.text.grammar import (
 )
 from ninfer.text.json_rules import JSON_RULES, STRING
 from ninfer.text.json_source import write_json
-from ninfer.text.schema.decimals import decimal_automaton
+from ninfer.text.schema.decimals import decimal_automaton, is_unbounded
 from ninfer.text.schema.escaping import quoted
 from ninfer.text.schema.numbers import Between, NumberSet, Whole
 from ninfer.text.schema.rules import Rules
@@ -43,6 +43,7 @@ def number_nodes(numbers: NumberSet) -> Iterator[Node]:
     Where an interval has all its whole numbers, one automaton spells both; signed 64-bit whole
     numbers always have their digits.
     """
+    spelled: set[Whole] = set()
     points = [_point(piece) for piece in numbers.betweens]
     if len(points) <= FLAT_LIMIT:
         points = [None] * len(points)
@@ -53,7 +54,11 @@ def number_nodes(numbers: NumberSet) -> Iterator[Node]:
         whole = _whole_part(piece)
         covers = whole is None or any(_covers(other, whole) for other in numbers.wholes)
         yield Automaton(decimal_automaton(piece, is_fractional=not covers))
+        if covers and whole is not None and is_unbounded(piece):
+            spelled.add(whole)
     for whole in numbers.wholes:
+        if whole in spelled:
+            continue
         if (
             whole.low is not None
             and whole.low == whole.high
