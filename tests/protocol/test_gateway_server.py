@@ -3,11 +3,14 @@
 import asyncio
 import contextlib
 import json
+import os
 import socket
 import threading
 import time
+from urllib.parse import quote
 
 import httpx
+import openai
 import pytest
 
 from ninfer.contract import EngineOptions
@@ -201,3 +204,23 @@ def test_accepted_connections_notice_a_peer_that_vanished():
             milliseconds = accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
             assert 0 < milliseconds <= 15_000
             assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+
+
+@pytest.mark.parametrize("name", ["owner/model", "a model", "é%20"])
+def test_a_model_is_shown_under_the_name_that_clients_escape(name):
+    options = ServerOptions(port=0, model_id=name)
+    with scripted_engine("x") as engine, serving(engine, options) as url:
+        client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+        assert client.models.retrieve(name).id == name
+        for path in (quote(name), quote(name, safe="")):
+            assert httpx.get(f"{url}/v1/models/{path}").json()["id"] == name
+
+
+@pytest.mark.parametrize("header", ["x-api-key", "authorization"])
+def test_a_key_is_compared_byte_for_byte(header):
+    key = b"k\xff\xc3\xa9"
+    options = ServerOptions(port=0, model_id=MODEL_ID, api_key=os.fsdecode(key))
+    with scripted_engine("x") as engine, serving(engine, options) as url:
+        for given, status in ((key, 200), (b"k", 401), (b"\xff\xfe", 401)):
+            value = given if header == "x-api-key" else b"Bearer " + given
+            assert httpx.get(f"{url}/v1/models", headers={header: value}).status_code == status

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+import os
 import secrets
 from typing import Any
 
@@ -76,7 +77,8 @@ async def _authorize(request: Request) -> None:
     if key is None or request.path in _OPEN_PATHS:
         return
     given = request.headers.get("x-api-key") or request.token or ""
-    if not hmac.compare_digest(given.encode(), key.encode()):
+    # Headers and flags are bytes of any kind; those that are not UTF-8 come as lone surrogates.
+    if not hmac.compare_digest(os.fsencode(given), os.fsencode(key)):
         raise WireError("the API key is missing or wrong", code="invalid_api_key", status=401)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 from sanic import Blueprint, Request
 from sanic.response import HTTPResponse
 
@@ -20,7 +22,8 @@ async def list_models(request: Request) -> HTTPResponse:
 async def show_model(request: Request, name: str) -> HTTPResponse:
     """Show the served model."""
     gateway = gateway_of(request)
-    gateway.require_model(name)
+    # Clients escape what a name holds, and names such as "owner/model" are the common ones.
+    gateway.require_model(unquote(name))
     return json_response(_model(gateway))
 
 
