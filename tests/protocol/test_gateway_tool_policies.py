@@ -1,5 +1,7 @@
 """Calling policies against a model that wants something else, and calls that a limit cuts off."""
 
+from contextlib import contextmanager
+
 import httpx
 import pytest
 
@@ -25,12 +27,18 @@ def talker():
             yield url
 
 
-@pytest.fixture(scope="module")
-def caller():
+@contextmanager
+def calling_server():
     script = "\n".join(CALL.format(name) for name in NAMES)
     with scripted_engine(script, EngineOptions(max_concurrency=2)) as engine:
         with serving(engine) as url:
             yield url
+
+
+@pytest.fixture(scope="module")
+def caller():
+    with calling_server() as url:
+        yield url
 
 
 def ask(url: str, protocol: str, *, choice: object = None, limit: int = 600, **extra) -> dict:
@@ -60,15 +68,26 @@ def _read(protocol: str, body: dict) -> dict:
         return {
             "text": message["content"] or "",
             "calls": calls,
+            "ids": [call["id"] for call in message.get("tool_calls", [])],
             "finish": body["choices"][0]["finish_reason"],
         }
     if protocol == "responses":
         texts = [p["text"] for i in body["output"] if i["type"] == "message" for p in i["content"]]
-        calls = [item["name"] for item in body["output"] if item["type"] == "function_call"]
-        return {"text": "".join(texts), "calls": calls, "finish": body["status"]}
+        items = [item for item in body["output"] if item["type"] == "function_call"]
+        return {
+            "text": "".join(texts),
+            "calls": [item["name"] for item in items],
+            "ids": [item["call_id"] for item in items],
+            "finish": body["status"],
+        }
     texts = [block["text"] for block in body["content"] if block["type"] == "text"]
-    calls = [block["name"] for block in body["content"] if block["type"] == "tool_use"]
-    return {"text": "".join(texts), "calls": calls, "finish": body["stop_reason"]}
+    blocks = [block for block in body["content"] if block["type"] == "tool_use"]
+    return {
+        "text": "".join(texts),
+        "calls": [block["name"] for block in blocks],
+        "ids": [block["id"] for block in blocks],
+        "finish": body["stop_reason"],
+    }
 
 
 REQUIRED = {"chat": "required", "responses": "required", "messages": {"type": "any"}}
@@ -133,3 +152,12 @@ def test_a_cut_call_does_not_spoil_the_next_turn(caller):
     follow = {"previous_response_id": first["id"], "input": "Go on.", "max_output_tokens": 5}
     second = httpx.post(f"{caller}/v1/responses", json=body | follow)
     assert second.status_code == 200
+
+
+@pytest.mark.parametrize("protocol", REQUIRED)
+def test_no_call_of_a_later_server_has_an_earlier_ones_id(protocol):
+    ids = []
+    for _ in range(2):
+        with calling_server() as url:
+            ids += ask(url, protocol)["ids"]
+    assert len(set(ids)) == len(ids) == 4

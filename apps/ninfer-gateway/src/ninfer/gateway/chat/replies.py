@@ -18,8 +18,9 @@ class ChatReply:
     """The identity of one completion and everything that is said under it."""
 
     def __init__(self, model_id: str) -> None:
+        self._suffix = secrets.token_hex(12)
         self._head = {
-            "id": f"chatcmpl-{secrets.token_hex(12)}",
+            "id": f"chatcmpl-{self._suffix}",
             "created": int(time.time()),
             "model": model_id,
         }
@@ -34,7 +35,7 @@ class ChatReply:
         if result.output.reasoning:
             message["reasoning_content"] = result.output.reasoning
         if result.output.tool_calls:
-            message["tool_calls"] = _tool_calls(result)
+            message["tool_calls"] = self._calls(result)
         choice = {
             "index": 0,
             "message": message,
@@ -66,7 +67,7 @@ class ChatReply:
         """Return the chunk with every call, whole; None where nothing was called."""
         if not result.output.tool_calls:
             return None
-        calls = [{"index": i, **call} for i, call in enumerate(_tool_calls(result))]
+        calls = [{"index": i, **call} for i, call in enumerate(self._calls(result))]
         return self._chunk({"tool_calls": calls})
 
     def ending(self, result: GenerationResult, *, with_report: bool) -> dict[str, Any]:
@@ -78,6 +79,17 @@ class ChatReply:
         """Return the chunk without choices that carries the usage and the report."""
         body = {"object": "chat.completion.chunk", **self._head, "choices": []}
         return body | {"usage": chat_usage(result)} | _report(result)
+
+    def _calls(self, result: GenerationResult) -> list[dict[str, Any]]:
+        # Conversations outlive a server, whose next one would count its requests from 1 again.
+        return [
+            {
+                "id": f"call_{self._suffix}_{index}",
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments_json},
+            }
+            for index, call in enumerate(result.output.tool_calls)
+        ]
 
     def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
@@ -96,15 +108,3 @@ def _report(result: GenerationResult) -> dict[str, Any]:
     if result.constraint is not None:
         report["constraint"] = result.constraint.record()
     return report
-
-
-def _tool_calls(result: GenerationResult) -> list[dict[str, Any]]:
-    # Ids follow the request, so that a stream and its aggregate name a call alike.
-    return [
-        {
-            "id": f"call_{result.engine_request_id}_{index}",
-            "type": "function",
-            "function": {"name": call.name, "arguments": call.arguments_json},
-        }
-        for index, call in enumerate(result.output.tool_calls)
-    ]

@@ -32,11 +32,11 @@ def message_head(model: str) -> dict[str, Any]:
 
 def aggregate(head: dict[str, Any], result: GenerationResult) -> dict[str, Any]:
     """Return the body of a request that did not stream."""
-    reply = head | {"content": content_blocks(result)} | ending(result)
+    reply = head | {"content": content_blocks(head, result)} | ending(result)
     return reply | {"usage": usage(result)} | constraint_field(result)
 
 
-def content_blocks(result: GenerationResult) -> list[dict[str, Any]]:
+def content_blocks(head: dict[str, Any], result: GenerationResult) -> list[dict[str, Any]]:
     """Return the blocks of a finished answer, in the order a stream publishes them."""
     blocks: list[dict[str, Any]] = []
     if result.output.reasoning:
@@ -45,16 +45,16 @@ def content_blocks(result: GenerationResult) -> list[dict[str, Any]]:
     if result.content:
         blocks.append({"type": "text", "text": result.content})
     blocks.extend(
-        tool_use(result, index) | {"input": msgspec.Raw(call.arguments_json.encode())}
+        tool_use(head, result, index) | {"input": msgspec.Raw(call.arguments_json.encode())}
         for index, call in enumerate(result.output.tool_calls)
     )
     return blocks
 
 
-def tool_use(result: GenerationResult, index: int) -> dict[str, Any]:
-    """Return a call's block without its input; ids follow the request."""
+def tool_use(head: dict[str, Any], result: GenerationResult, index: int) -> dict[str, Any]:
+    """Return a call's block without its input; ids follow the message's."""
     call = result.output.tool_calls[index]
-    identity = f"toolu_{result.engine_request_id}_{index}"
+    identity = f"toolu_{head['id'].removeprefix('msg_')}_{index}"
     return {"type": "tool_use", "id": identity, "name": call.name, "input": {}}
 
 

@@ -58,7 +58,7 @@ class MessageStream:
         """Send the calls, why the message ended, and its end."""
         await self._close_block()
         for index, call in enumerate(result.output.tool_calls):
-            await self._open_block(tool_use(result, index))
+            await self._open_block(tool_use(self._head, result, index))
             await self._block_delta(
                 {"type": "input_json_delta", "partial_json": call.arguments_json}
             )
