@@ -86,13 +86,18 @@ class FollowAnalysis:
         """Analyse; keep the calls of the ``watched`` productions in ``sites``."""
         bodies, machines = productions.bodies, productions.machines
         numbers = {name: number for number, name in enumerate(bodies)}
-        symbols = dict.fromkeys(s for body in bodies.values() for way in body for s in way)
-        sets = {symbol: _first_set(symbol) for symbol in symbols}
+        # Most symbols are calls: they are told apart by their names, which are cheap to look up.
+        calls = {name: _Step(number, 0, False, False) for name, number in numbers.items()}
+        others = dict.fromkeys(
+            s for body in bodies.values() for way in body for s in way if type(s) is not Call
+        )
+        sets = {symbol: _first_set(symbol) for symbol in others}
         known = [members for members in sets.values() if members is not None]
         self._intervals = Intervals([*known, *(m.first for m in machines.values())])
         steps = {s: self._step(s, members, numbers) for s, members in sets.items()}
         self._bodies = [
-            [[steps[symbol] for symbol in way] for way in body] for body in bodies.values()
+            [[calls[s.name] if type(s) is Call else steps[s] for s in way] for way in body]
+            for body in bodies.values()
         ]
         self._firsts = [0] * len(bodies)
         self._nullable = [False] * len(bodies)

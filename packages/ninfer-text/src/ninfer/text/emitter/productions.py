@@ -172,7 +172,11 @@ def spell_bodies(bodies: Mapping[str, Body]) -> Iterator[tuple[str, str]]:
         yield name, " | ".join(ways)
 
 
-@lru_cache(maxsize=4_096)
 def _spelled(symbol: Symbol) -> str:
+    return symbol.name if type(symbol) is Call else _remembered(symbol)
+
+
+@lru_cache(maxsize=4_096)
+def _remembered(symbol: Symbol) -> str:
     """Return the text of a symbol; grammars have most of theirs in common."""
     return str(symbol)
