@@ -74,6 +74,13 @@ def _report(result: GenerationResult, *, as_json: bool) -> None:
 
 def print_json(record: object) -> None:
     """Print one JSON object as a line of UTF-8 on stdout."""
-    line = json.dumps(record, ensure_ascii=False) + "\n"
-    sys.stdout.buffer.write(line.encode("utf-8"))
+    print_line(json.dumps(record, ensure_ascii=False))
+
+
+def print_line(text: str) -> None:
+    """Print one line of UTF-8 on stdout, whatever the terminal's own encoding.
+
+    Effects: bytes of file names that are not UTF-8 are escaped, as JSON escapes lone surrogates.
+    """
+    sys.stdout.buffer.write(f"{text}\n".encode("utf-8", "backslashreplace"))
     sys.stdout.buffer.flush()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json as jsonlib
 import re
-import sys
 from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from ninfer.cli import constraint_flags as flags
-from ninfer.cli.answer import print_json
+from ninfer.cli.answer import print_json, print_line
 from ninfer.cli.failure import InputError
+from ninfer.cli.places import Places
 from ninfer.cli.services import Invocation
 from ninfer.contract import ConstraintKind, OutputConstraint, TextPosition, UnsupportedOption
 
@@ -53,13 +53,13 @@ def check(
     flagged = flags.read_constraint(grammar_file, json_schema_file, json_object, regex, choice)
     if flagged is None:
         raise InputError("check", "name one constraint, such as --choice TEXT")
-    invocation.constraint_flag = flagged.flag
+    invocation.places = Places(flagged.flag)
     allowance = allowance_of(flagged.constraint)
     if json:
         print_json(_record(allowance))
         return
     for line in _lines(allowance):
-        sys.stdout.write(line + "\n")
+        print_line(line)
 
 
 def allowance_of(constraint: OutputConstraint) -> Allowance:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from ninfer.cli.constraint_flags import read_text
 from ninfer.cli.failure import InputError
+from ninfer.cli.places import ToolPlace
 from ninfer.contract import ChatPrompt, PromptOptions
 
 
-def read_conversation(path: Path) -> ChatPrompt:
+class ReadConversation(NamedTuple):
+    """A conversation, and where its messages and tools stand."""
+
+    prompt: ChatPrompt
+    messages: tuple[str, ...]
+    tools: tuple[ToolPlace, ...]
+
+
+def read_conversation(path: Path) -> ReadConversation:
     """Return the conversation of a file: a list of messages, or an object with messages and tools.
 
     Raises: InputError — the file cannot be read, is not JSON, or a field is wrong.
@@ -27,7 +37,18 @@ def read_conversation(path: Path) -> ChatPrompt:
         else:
             conversation = read_body(body, Conversation)
         messages = messages_of(conversation.messages)
-        return ChatPrompt(messages, PromptOptions(tools=tools_of(conversation.tools or [])))
+        tools = tools_of(conversation.tools or [])
     except WireError as error:
-        place = f"--messages {path}" + (f": {error.param}" if error.param else "")
-        raise InputError(place, error.fact, error.code or "invalid_prompt") from None
+        param = error.param or ""
+        # A list of messages is named like the messages of an object.
+        param = f"messages{param}" if param.startswith("[") else param
+        place = f"--messages {path}" + (f": {param}" if param else "")
+        raise InputError(place, error.fact, error.code) from None
+    return ReadConversation(
+        ChatPrompt(messages, PromptOptions(tools=tools)),
+        tuple(f"--messages {path}: messages[{index}]" for index in range(len(messages))),
+        tuple(
+            ToolPlace(tool.name, f"--messages {path}: tools[{index}].function")
+            for index, tool in enumerate(tools)
+        ),
+    )

@@ -47,7 +47,8 @@ def build_app() -> typer.Typer:
 
 def run_command(arguments: Sequence[str], services: Services) -> int:
     """Run one command and return its exit status: 0, 1 failed, 2 bad input, 130 interrupted."""
-    invocation = Invocation(services)
+    # A refused command line is never read to its end, and --json holds for the refusal too.
+    invocation = Invocation(services, as_json="--json" in arguments)
     try:
         status = build_app()(
             args=list(arguments), prog_name="ninfer", standalone_mode=False, obj=invocation
@@ -59,9 +60,11 @@ def run_command(arguments: Sequence[str], services: Services) -> int:
         _silence_stdout()
         return STATUS_FAILED
     except typer.TyperException as error:
-        return _fail(_usage_failure(error), invocation)
+        failure = _usage_failure(error)
+        # Without a command its help is the answer, and it has been printed.
+        return _fail(failure, invocation) if failure.fact else failure.status
     except (NInferError, InputError) as error:
-        return _fail(describe(error, invocation.constraint_flag), invocation)
+        return _fail(describe(error, invocation.places), invocation)
 
 
 def main() -> None:

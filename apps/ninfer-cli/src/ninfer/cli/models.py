@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
 
-from ninfer.cli.answer import print_json
+from ninfer.cli.answer import print_json, print_line
 from ninfer.cli.services import Invocation
 from ninfer.contract import ModelError
 
@@ -43,11 +42,11 @@ def models(
             }
         )
         return
-    sys.stdout.write(f"embedded: {known.embedded or 'not installed'}\n")
-    sys.stdout.write(f"served: {', '.join(known.architectures)}\n")
-    sys.stdout.write(f"cache: {known.cache}\n")
+    print_line(f"embedded: {known.embedded or 'not installed'}")
+    print_line(f"served: {', '.join(known.architectures)}")
+    print_line(f"cache: {known.cache}")
     for folder, size in known.converted.items():
-        sys.stdout.write(f"converted: {folder.name}, {size / 1e6:.1f} MB\n")
+        print_line(f"converted: {folder.name}, {size / 1e6:.1f} MB")
 
 
 def known_models() -> KnownModels:

@@ -13,6 +13,7 @@ from ninfer.cli import model_flags, speculation
 from ninfer.cli.answer import publish
 from ninfer.cli.conversation import read_conversation
 from ninfer.cli.failure import InputError
+from ninfer.cli.places import Places
 from ninfer.cli.services import Invocation
 from ninfer.contract import (
     Channel,
@@ -88,7 +89,8 @@ def run(
         float | None, typer.Option(help="0 to 1.", rich_help_panel=_SAMPLING, show_default=False)
     ] = None,
     top_k: Annotated[
-        int | None, typer.Option(help="1 to 20.", rich_help_panel=_SAMPLING, show_default=False)
+        int | None,
+        typer.Option(help="20 at most; 0: 20.", rich_help_panel=_SAMPLING, show_default=False),
     ] = None,
     min_p: Annotated[
         float | None, typer.Option(help="0 to 1.", rich_help_panel=_SAMPLING, show_default=False)
@@ -106,7 +108,7 @@ def run(
     thinking_budget: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Most tokens to think.", rich_help_panel=_THINKING, show_default=False
+            min=1, help="Most tokens to think.", rich_help_panel=_THINKING, show_default=False
         ),
     ] = None,
     reasoning_effort: Annotated[
@@ -145,8 +147,11 @@ def run(
     invocation: Invocation = context.obj
     invocation.as_json = json
     flagged = flags.read_constraint(grammar_file, json_schema_file, json_object, regex, choice)
-    invocation.constraint_flag = flagged.flag if flagged else None
-    chat = _conversation(prompt, messages, system)
+    chat, places = _conversation(prompt, messages, system)
+    stops = [*_stop_places("--stop", stop), *_stop_places("--reasoning-stop", reasoning_stop)]
+    invocation.places = replace(
+        places, constraint=flagged.flag if flagged else None, stops=tuple(stops)
+    )
     thinking = replace(
         chat.options,
         enable_thinking=False if no_thinking else None,
@@ -193,19 +198,28 @@ def run(
         return publish(engine.start(replace(chat, options=thinking), options), as_json=json)
 
 
-def _conversation(prompt: str | None, messages: Path | None, system: str | None) -> ChatPrompt:
+def _conversation(
+    prompt: str | None, messages: Path | None, system: str | None
+) -> tuple[ChatPrompt, Places]:
     if (prompt is None) == (messages is None):
         fact = "exactly one is required"
         raise InputError("--prompt and --messages", fact, "conflicting_options")
     if prompt is None:
         assert messages is not None
-        chat = read_conversation(messages)
+        chat, message_places, tool_places = read_conversation(messages)
+        places = Places(None, f"--messages {messages}", message_places, tool_places)
     else:
         chat = ChatPrompt((Message(Role.USER, flags.require_text("--prompt", prompt)),))
     if system is None:
-        return chat
+        return chat, places
+        places = Places(messages=("--prompt",))
     first = Message(Role.SYSTEM, flags.require_text("--system", system))
-    return replace(chat, messages=(first, *chat.messages))
+    chat = replace(chat, messages=(first, *chat.messages))
+    return chat, replace(places, messages=("--system", *places.messages))
+
+
+def _stop_places(flag: str, texts: list[str] | None) -> list[str]:
+    return [f"{flag}[{index}]" for index in range(len(texts or []))]
 
 
 def _temperature(greedy: bool, temperature: float | None) -> float | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from ninfer.cli.places import Places
 
 if TYPE_CHECKING:
     from ninfer.gateway.opening import OpenEngine
@@ -21,5 +23,5 @@ class Invocation:
     """One run of the command: its services, and what a failure message needs to know."""
 
     services: Services
-    constraint_flag: str | None = None
+    places: Places = field(default_factory=Places)
     as_json: bool = False
