@@ -210,9 +210,9 @@ def _conversation(
         places = Places(None, f"--messages {messages}", message_places, tool_places)
     else:
         chat = ChatPrompt((Message(Role.USER, flags.require_text("--prompt", prompt)),))
+        places = Places(messages=("--prompt",))
     if system is None:
         return chat, places
-        places = Places(messages=("--prompt",))
     first = Message(Role.SYSTEM, flags.require_text("--system", system))
     chat = replace(chat, messages=(first, *chat.messages))
     return chat, replace(places, messages=("--system", *places.messages))
