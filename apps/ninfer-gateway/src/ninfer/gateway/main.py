@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from ninfer.contract import DrafterError, EngineOptions, ModelError, SpeculativeBackend
 from ninfer.gateway.opening import OpenEngine, open_quietly
@@ -24,6 +24,11 @@ class FlagError(Exception):
     """A flag that cannot be used; the message is ``--flag: fact``."""
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise FlagError(message.removeprefix("argument "))
+
+
 def main() -> None:
     """Serve until signalled and exit: 0, or 2 when an option, the model or the address is bad."""
     sys.exit(run_gateway(sys.argv[1:], open_quietly))
@@ -31,9 +36,8 @@ def main() -> None:
 
 def run_gateway(arguments: Sequence[str], open_engine: OpenEngine) -> int:
     """Serve until signalled and return the exit status."""
-    flags = parser().parse_args(arguments)
     try:
-        _serve(flags, open_engine)
+        _serve(parser().parse_args(arguments), open_engine)
     except FlagError as error:
         return _refuse(str(error))
     except DrafterError as error:
@@ -90,13 +94,18 @@ def _opened(
             engine = stack.enter_context(opened)
         except ValueError as error:
             raise _flag_error(error) from None
+        except RuntimeError as error:
+            # What torch says of a device that it does not know or cannot reach.
+            if flags.device is None:
+                raise
+            raise FlagError(f"--device {flags.device}: {str(error).splitlines()[0]}") from error
         yield engine
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the command's flags."""
+    """Return the command's flags; parsing raises FlagError where one cannot be used."""
     server, engine = ServerOptions(), EngineOptions()
-    flags = argparse.ArgumentParser(
+    flags = _Parser(
         prog="ninfer serve",
         description="Serve the OpenAI and Anthropic protocols over HTTP.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
@@ -152,7 +161,12 @@ def _engine_options(flags: argparse.Namespace) -> EngineOptions:
         raise _flag_error(error) from None
 
 
-_FLAGS_OF = {"kv_tokens": "kv-capacity", "compute_threads": "threads"}
+_FLAGS_OF = {
+    "kv_tokens": "kv-capacity",
+    "compute_threads": "threads",
+    "stored_responses": "response-store-records",
+    "stored_bytes": "response-store-bytes",
+}
 
 
 def _flag_error(error: ValueError) -> FlagError:
@@ -173,17 +187,20 @@ def _draft_tokens(flags: argparse.Namespace, backend: SpeculativeBackend) -> int
 
 
 def _server_options(flags: argparse.Namespace) -> ServerOptions:
-    return ServerOptions(
-        host=flags.host,
-        port=flags.port,
-        model_id=flags.model_id,
-        api_key=flags.api_key,
-        cors_origin=flags.cors_origin,
-        default_max_tokens=flags.default_max_tokens,
-        max_body_bytes=flags.max_body_bytes,
-        stored_responses=flags.response_store_records,
-        stored_bytes=flags.response_store_bytes,
-    )
+    try:
+        return ServerOptions(
+            host=flags.host,
+            port=flags.port,
+            model_id=flags.model_id,
+            api_key=flags.api_key,
+            cors_origin=flags.cors_origin,
+            default_max_tokens=flags.default_max_tokens,
+            max_body_bytes=flags.max_body_bytes,
+            stored_responses=flags.response_store_records,
+            stored_bytes=flags.response_store_bytes,
+        )
+    except ValueError as error:
+        raise _flag_error(error) from None
 
 
 def _read(path: Path) -> str:
