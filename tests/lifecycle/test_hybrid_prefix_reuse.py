@@ -17,7 +17,14 @@ from ninfer.contract import (
 from ninfer.runtime.program import TorchProgram
 from ninfer.runtime.program.checkpoint_places import TAIL_TOKENS
 from ninfer.runtime.program.reservation import reserved_slots
-from support.hybrid_reuse import SETUPS, Setup, TinyHybrid, prompt_logits
+from support.hybrid_reuse import (
+    NONE,
+    SETUPS,
+    Setup,
+    TinyHybrid,
+    prompt_logits,
+    require_fresh_state,
+)
 from support.program_runs import (
     CANCEL,
     GREEDY,
@@ -244,6 +251,42 @@ def test_a_replay_without_its_last_checkpoint_starts_at_an_earlier_one(
         pass
     answer += continue_rows(owner, [row], 3)[0]
     tiny.require_greedy(text, answer)
+
+
+@pytest.mark.parametrize("setup", SETUPS, ids=str)
+def test_a_drafter_reads_again_what_depends_on_the_next_token(
+    tiny: TinyHybrid, setup: Setup
+) -> None:
+    owner = tiny.program(setup)
+    text = prompt(LENGTH, 75)
+    row = open_row(owner, text, reuse=True)
+    answer = start(owner, row) + continue_rows(owner, [row], 2)[0]
+    owner.abort(decode(owner, [row]))
+    owner.release(row)
+    other = (*text, *answer[:-1], (answer[-1] + 1) % 200, *prompt(20, 76))
+    row = open_row(owner, other, reuse=True)
+    start(owner, row)
+    require_fresh_state(owner, tiny.program(setup, max_concurrency=1), row)
+
+
+@pytest.mark.parametrize("setup", SETUPS, ids=str)
+def test_no_prompt_starts_where_a_drafter_would_miss_entries(
+    tiny: TinyHybrid, setup: Setup
+) -> None:
+    owner = tiny.program(setup)
+    text, forced = prompt(LENGTH, 77), list(prompt(6, 78))
+    row = open_row(owner, text, reuse=True)
+    answer = start(owner, row)
+    # The drafter reads forced tokens in the next round, which does not come.
+    commit_all(owner, owner.append_control(row, forced))
+    owner.release(row)
+    within = (*text, *answer, *forced[:2])
+    for reused in (LENGTH, LENGTH if setup.backend is not NONE else len(within)):
+        found = opened(owner, within)
+        assert found.reused_tokens == reused
+        start(owner, found.sequence)
+        require_fresh_state(owner, tiny.program(setup, max_concurrency=1), found.sequence)
+        owner.release(found.sequence)
 
 
 def test_no_budget_keeps_nothing(tiny: TinyHybrid) -> None:

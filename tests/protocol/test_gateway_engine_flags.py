@@ -30,6 +30,7 @@ class Opening:
         (["--spec", "mtp", "--draft-tokens", "0"], "--draft-tokens: 0 is less than 1"),
         (["--spec", "dflash", "--draft-tokens", "16"], "--draft-tokens: 16 is not in 0..15"),
         (["--threads", "0"], "--threads: 0 is less than 1"),
+        (["--state-checkpoint-bytes", "-1"], "--state-checkpoint-bytes: -1 is negative"),
     ],
 )
 def test_flags_that_contradict_are_refused(flags, error, capsys):
@@ -69,3 +70,11 @@ def test_threads_are_left_to_torch_unless_they_are_named():
 def test_files_that_do_not_serve_are_named_by_their_flag(refusal, flag, capsys):
     assert run_gateway(["--spec", "mtp"], Opening(refusal)) == 2
     assert capsys.readouterr().err.startswith(f"error: {flag}: nothing is opened")
+
+
+@pytest.mark.parametrize("kept", [0, 4096, 512 << 20])
+def test_states_for_later_prompts_have_a_budget(kept):
+    opening = Opening()
+    run_gateway(["--state-checkpoint-bytes", str(kept)], opening)
+    run_gateway([], opening)
+    assert [options.state_checkpoint_bytes for options, _ in opening.asked] == [kept, 512 << 20]

@@ -15,6 +15,7 @@ from ninfer.runtime.models.forward_batch import RowInput, forward_batch
 from ninfer.runtime.models.kv_pool import PAGE_TOKENS, SlotMap
 from ninfer.runtime.program import RoundForm, TorchProgram
 from support.hybrid_models import write_hybrid
+from support.program_runs import open_row, prefill
 from support.tiny_drafters import block_config, write_drafter
 
 NONE = SpeculativeBackend.NONE
@@ -83,6 +84,37 @@ class TinyHybrid:
         logits = self.logits(whole)[len(text) - 1 : -1, : self.model.facts.token_domain]
         chosen = logits.gather(1, torch.tensor(answer)[:, None])[:, 0]
         assert (logits.amax(1) - chosen).max() < 1e-4
+
+
+def require_fresh_state(owner: TorchProgram, fresh: TorchProgram, sequence: SequenceId) -> None:
+    """Check what a sequence holds against the same tokens computed at once in another program.
+
+    Keys, values and recurrent states of all computed tokens, and all entries of a drafter.
+    """
+    resident = owner._residents.get(sequence)
+    text = tuple(resident.ledger[: resident.frontier])
+    if not text:
+        return
+    twin = fresh._residents.get(open_row(fresh, text))
+    fresh.abort(prefill(fresh, twin.sequence))
+    entries = min(resident.draft.absorbed, twin.draft.absorbed)
+    found, expected = (
+        program._residents._pool.save(row.slots.slots(0, len(text)), row.row)
+        for program, row in ((owner, resident), (fresh, twin))
+    )
+    for place, (part, other) in enumerate(zip(found.parts, expected.parts, strict=True)):
+        read = len(text) if place == 0 else entries
+        _require_close(part.keys[:, :read], other.keys[:, :read])
+        _require_close(part.values[:, :read], other.values[:, :read])
+        if part.states is not None and other.states is not None:
+            _require_close(part.states.tails, other.states.tails)
+            _require_close(part.states.states, other.states.states)
+    fresh.release(twin.sequence)
+
+
+def _require_close(found: torch.Tensor, expected: torch.Tensor) -> None:
+    assert found.shape == expected.shape
+    assert torch.allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
 def prompt_logits(owner: TorchProgram, sequence: SequenceId, model: LoadedModel) -> torch.Tensor:

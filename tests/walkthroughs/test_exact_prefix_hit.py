@@ -5,15 +5,24 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 import torch
 
-from ninfer.contract import EngineOptions, OutputConstraint, PrefixPath, TextPrompt
+from ninfer.contract import (
+    EngineOptions,
+    GenerationResult,
+    OutputConstraint,
+    PrefixPath,
+    SpeculativeBackend,
+    TextPrompt,
+)
 from ninfer.qwen_frontend.frontend import Frontend
 from ninfer.runtime.engine import Engine
-from ninfer.runtime.loading import load_model
+from ninfer.runtime.loading import load_drafter, load_model
 from ninfer.runtime.masks import lookahead_native
 from ninfer.runtime.program import TorchProgram
 from support.engines import run_until_idle
+from support.hybrid_models import write_hybrid
 from support.tiny_models import write_checkpoint
 from support.walkthroughs import asking
 
@@ -30,24 +39,52 @@ OBJECT = OutputConstraint.json_schema(
 ENUM = OutputConstraint.json_schema('{"enum": ["red", "green"]}')
 
 
-def test_a_stored_hidden_state_is_sampled_with_this_requests_mask(tmp_path: Path) -> None:
-    torch.set_num_threads(1)
-    model = load_model(write_checkpoint(tmp_path), dtype=torch.float32)
-    options = EngineOptions(max_concurrency=2, max_context=128)
+KINDS = ["dense", "hybrid", "hybrid with MTP"]
 
-    def engine() -> Engine:
-        program = TorchProgram(model, options)
+
+class Served:
+    """Engines over one tiny model."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        torch.set_num_threads(1)
+        write = write_checkpoint if kind == "dense" else write_hybrid
+        self._model = load_model(write(folder), dtype=torch.float32)
+        self._drafter, backend = None, SpeculativeBackend.NONE
+        if kind == "hybrid with MTP":
+            backend = SpeculativeBackend.MTP
+            self._drafter = load_drafter(self._model, backend)
+        self._options = EngineOptions(
+            max_concurrency=2,
+            max_context=256,
+            speculative=backend,
+            draft_tokens=backend.default_draft_tokens,
+        )
+        self._frontend = Frontend(self._model.facts)
+
+    def engine(self) -> Engine:
+        program = TorchProgram(self._model, self._options, self._drafter)
         return Engine(
-            program, Frontend(model.facts), options, lookahead=lookahead_native, threaded=False
+            program, self._frontend, self._options, lookahead=lookahead_native, threaded=False
         )
 
-    shared = engine()
-    results = []
-    for constraint in (OBJECT, ENUM, None):
-        handle = shared.start(TextPrompt("one prompt for all"), asking(constraint, tokens=24))
-        run_until_idle(shared)
-        results.append(handle.wait(timeout=0))
-    first, second, free = results
+
+def answer(
+    engine: Engine, prompt: str, constraint: OutputConstraint | None, tokens: int = 24
+) -> GenerationResult:
+    handle = engine.start(TextPrompt(prompt), asking(constraint, tokens=tokens))
+    run_until_idle(engine)
+    return handle.wait(timeout=0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stored_hidden_state_is_sampled_with_this_requests_mask(
+    tmp_path: Path, kind: str
+) -> None:
+    served = Served(tmp_path, kind)
+    shared = served.engine()
+    first, second, free = (
+        answer(shared, "one prompt for all", constraint) for constraint in (OBJECT, ENUM, None)
+    )
 
     assert first.reused_prompt_tokens == 0
     assert json.loads(first.content)["a"] in (1, 2)
@@ -58,7 +95,27 @@ def test_a_stored_hidden_state_is_sampled_with_this_requests_mask(tmp_path: Path
     assert json.loads(second.content) in ("red", "green")
 
     for constraint, result in ((ENUM, second), (None, free)):
-        alone = engine()
-        handle = alone.start(TextPrompt("one prompt for all"), asking(constraint, tokens=24))
-        run_until_idle(alone)
-        assert handle.wait(timeout=0).generated_token_ids == result.generated_token_ids
+        alone = answer(served.engine(), "one prompt for all", constraint)
+        assert alone.generated_token_ids == result.generated_token_ids
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_conversation_computes_only_what_is_new(tmp_path: Path, kind: str) -> None:
+    served = Served(tmp_path, kind)
+    shared = served.engine()
+    text = "The history of a conversation, which every turn of it repeats from its beginning. "
+    known = 0
+    for turn in range(4):
+        result = answer(shared, text, OBJECT)
+        asked = result.prompt.prompt_tokens
+        reused = result.reused_prompt_tokens
+        assert reused == known
+        assert result.computed_prefill_tokens == asked - reused
+        path = PrefixPath.CHECKPOINT if turn else PrefixPath.ROOT
+        assert result.prefix_reuse_path is path
+        alone = answer(served.engine(), text, OBJECT)
+        assert alone.reused_prompt_tokens == 0
+        assert alone.generated_token_ids == result.generated_token_ids
+        # Everything but the end mark, which the text does not repeat.
+        known = asked + len(result.generated_token_ids) - 1
+        text += result.content + f" and then {turn} "

@@ -183,6 +183,8 @@ def run(
         kv_tokens=kv_capacity,
         prefill_chunk=prefill_chunk,
         compute_threads=threads,
+        # One prompt: none comes later that could start from its states.
+        state_checkpoint_bytes=0,
         speculative=spec,
         draft_tokens=speculation.draft_count(spec, draft_tokens, draft_model),
     )

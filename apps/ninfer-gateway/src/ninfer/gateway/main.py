@@ -133,6 +133,12 @@ def parser() -> argparse.ArgumentParser:
     add("--pending-timeout-ms", type=int, default=engine.pending_timeout_ms, help="longest wait")
     add("--grammar-cache-bytes", type=int, default=engine.grammar_cache_bytes, help="kept grammars")
     add(
+        "--state-checkpoint-bytes",
+        type=int,
+        default=engine.state_checkpoint_bytes,
+        help="device memory for states of hybrid models that later prompts start from",
+    )
+    add(
         "--default-max-tokens", type=int, default=server.default_max_tokens, help="if none is named"
     )
     add("--max-body-bytes", type=int, default=server.max_body_bytes, help="largest request")
@@ -156,6 +162,7 @@ def _engine_options(flags: argparse.Namespace) -> EngineOptions:
             max_pending_requests=flags.max_pending_requests,
             pending_timeout_ms=flags.pending_timeout_ms,
             grammar_cache_bytes=flags.grammar_cache_bytes,
+            state_checkpoint_bytes=flags.state_checkpoint_bytes,
         )
     except ValueError as error:
         raise _flag_error(error) from None

@@ -94,6 +94,8 @@ def bench(
         max_context=max_context or max(test.context_tokens for test in tests),
         prefill_chunk=prefill_chunk,
         compute_threads=threads,
+        # No prompt starts from another one's states.
+        state_checkpoint_bytes=0,
         speculative=spec,
         draft_tokens=speculation.draft_count(spec, draft_tokens, draft_model),
     )
