@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,11 +14,14 @@ from ninfer.contract import (
     ResumeRoute,
     SamplingParameters,
     SequenceRequest,
+    SpeculativeBackend,
 )
 from ninfer.runtime.program import TorchProgram
 from ninfer.runtime.program.checkpoint_places import TAIL_TOKENS
 from ninfer.runtime.program.reservation import reserved_slots
 from support.hybrid_reuse import (
+    DFLASH,
+    MTP,
     NONE,
     SETUPS,
     Setup,
@@ -39,6 +43,7 @@ from support.program_runs import (
     solo,
     start,
 )
+from support.round_forms import FORMS, Form
 
 SAMPLED = SamplingParameters(temperature=0.9, top_p=0.95, presence_penalty=0.6, seed=3)
 LENGTH = 100
@@ -378,3 +383,22 @@ def test_checkpoints_beyond_the_device_are_refused_by_their_size(tiny: TinyHybri
     pool = tiny.model.decoder.new_pool(1).recurrent
     with pytest.raises(ValueError, match=r"^state_checkpoint_bytes: no memory for \d+ recurrent"):
         reserved_slots(shape, pool, 1 << 62)
+
+
+@pytest.mark.parametrize("form", FORMS[1:])
+@pytest.mark.parametrize("backend", [NONE, MTP, DFLASH])
+def test_rounds_on_a_device_start_at_checkpoints_too(
+    tiny: TinyHybrid, tmp_path: Path, form: Form, backend: SpeculativeBackend
+) -> None:
+    device, rounds = form
+    owner = TinyHybrid(tmp_path, device).program(Setup(backend, rounds), max_concurrency=2)
+    text, known = prompt(LENGTH, 79), 0
+    for turn in range(3):
+        for reused in (known, len(text)):
+            found = opened(owner, text)
+            assert found.reused_tokens == reused
+            answer = start(owner, found.sequence) + continue_rows(owner, [found.sequence], 5)[0]
+            tiny.require_greedy(text, answer)
+            owner.release(found.sequence)
+        known = len(text) + len(answer) - 1
+        text = (*text, *answer, *prompt(20, 80 + turn))

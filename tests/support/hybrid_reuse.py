@@ -45,15 +45,16 @@ SETUPS = [
 class TinyHybrid:
     """One random hybrid and its drafters, loaded once."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, device: str = "cpu") -> None:
         torch.set_num_threads(1)
-        self.model: LoadedModel = load_model(
-            write_hybrid(folder / "hybrid", seed=5), dtype=torch.float32
-        )
+        written = write_hybrid(folder / "hybrid", seed=5)
+        self.model: LoadedModel = load_model(written, device=device, dtype=torch.float32)
         self._drafters: dict[SpeculativeBackend, Drafter] = {MTP: load_drafter(self.model, MTP)}
         for backend in (DFLASH, DFLASH2):
-            written = write_drafter(folder / backend.value, block_config(backend.value))
-            self._drafters[backend] = load_drafter(self.model, backend, written)
+            config = block_config(backend.value)
+            self._drafters[backend] = load_drafter(
+                self.model, backend, write_drafter(folder / backend.value, config)
+            )
 
     @property
     def state_bytes(self) -> int:
