@@ -7,6 +7,7 @@ import os
 import socket
 import threading
 import time
+import warnings
 from urllib.parse import quote
 
 import httpx
@@ -101,6 +102,24 @@ def test_a_client_that_leaves_cancels_its_request(streams):
         wait_until(lambda: engine.stats().outcomes["cancelled"] == 1)
         assert engine.stats().requests_outstanding == 0
         assert httpx.post(f"{url}/v1/chat/completions", json=body(max_tokens=2)).is_success
+
+
+@pytest.mark.parametrize("ending", [b"", b"GET /heal"], ids=["asked", "half-asked"])
+def test_a_client_that_leaves_is_no_news(ending):
+    asked = json.dumps(body(stream=False)).encode()
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with scripted_engine(LONG, fault=slow(0.02)) as engine, serving(engine) as url:
+            place = ("127.0.0.1", int(url.rpartition(":")[2]))
+            with socket.create_connection(place) as connection:
+                connection.sendall(ending or head % len(asked) + asked)
+                if not ending:
+                    wait_until(lambda: engine.stats().requests_outstanding == 1)
+            wait_until(lambda: engine.stats().requests_outstanding == 0)
+            # Connections are taken in order: behind this one, the left one has been taken.
+            assert httpx.get(f"{url}/health").is_success
+    assert [str(warning.message) for warning in said] == []
 
 
 def test_shutdown_lets_open_streams_end():

@@ -53,6 +53,8 @@ def create_app(engine: Engine, options: ServerOptions) -> App:
     app.config.RESPONSE_TIMEOUT = _DAY_SECONDS
     # Sanic would rewrite its own protocol class at start, which a second app in the process breaks.
     app.config.TOUCHUP = False
+    # For clients that left, whom no handler answers; without it Sanic guesses, and warns of it.
+    app.config.FALLBACK_ERROR_FORMAT = "json"
     app.config.GRACEFUL_SHUTDOWN_TIMEOUT = options.shutdown_seconds
     limits = engine.options
     service = GenerationService(

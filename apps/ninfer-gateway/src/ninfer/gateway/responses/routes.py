@@ -111,7 +111,8 @@ async def list_input_items(request: Request, identity: str) -> HTTPResponse:
 async def refuse_verb(request: Request, identity: str, verb: str) -> HTTPResponse:
     """Refuse what only background responses could have."""
     _store(request).get(identity)
-    raise WireError(f"{verb} is not served: no response runs in the background", code=verb)
+    fact = f"{verb} is not served: no response runs in the background"
+    raise WireError(fact, code=f"{verb}_not_supported")
 
 
 def _store(request: Request) -> ResponseStore:
