@@ -243,3 +243,15 @@ def test_a_key_is_compared_byte_for_byte(header):
         for given, status in ((key, 200), (b"k", 401), (b"\xff\xfe", 401)):
             value = given if header == "x-api-key" else b"Bearer " + given
             assert httpx.get(f"{url}/v1/models", headers={header: value}).status_code == status
+
+
+@pytest.mark.parametrize(("asked_tokens", "held_tokens"), [(4096, 512), (512, 512)])
+def test_a_model_is_shown_with_the_context_it_holds(asked_tokens, held_tokens):
+    options = EngineOptions(max_context=asked_tokens)
+    engine = scripted_engine("x", options, context_tokens=held_tokens)
+    with engine, serving(engine) as url:
+        shown = httpx.get(f"{url}/v1/models/{MODEL_ID}").json()["max_model_len"]
+        longest = body(messages=[{"role": "user", "content": "x" * held_tokens}])
+        refused = httpx.post(f"{url}/v1/chat/completions", json=longest).json()["error"]
+    assert shown == held_tokens
+    assert refused["message"].endswith(f"the context holds {shown}")

@@ -33,5 +33,5 @@ def _model(gateway: Gateway) -> dict[str, object]:
         "object": "model",
         "created": 0,
         "owned_by": "ninfer",
-        "max_model_len": gateway.service.engine.options.max_context,
+        "max_model_len": gateway.service.engine.shape.context_tokens,
     }
