@@ -1,4 +1,4 @@
-"""``ninfer-gateway``: the server's flags and process."""
+"""``ninfer-gateway``: the server's process, from flags to an exit status."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from ninfer.contract import DrafterError, EngineOptions, ModelError, SpeculativeBackend
+from ninfer.contract import (
+    DrafterError,
+    EngineOptions,
+    InvalidOption,
+    ModelError,
+    SpeculativeBackend,
+)
+from ninfer.gateway.answer_flags import answer_defaults
+from ninfer.gateway.flags import FlagError, parser
 from ninfer.gateway.opening import OpenEngine, open_quietly
 from ninfer.gateway.options import ServerOptions
 
@@ -18,15 +26,6 @@ if TYPE_CHECKING:
     from ninfer.runtime import Engine, RequestLog
 
 STATUS_BAD_INPUT = 2
-
-
-class FlagError(Exception):
-    """A flag that cannot be used; the message is ``--flag: fact``."""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise FlagError(message.removeprefix("argument "))
 
 
 def main() -> None:
@@ -66,11 +65,22 @@ def _serve(flags: argparse.Namespace, open_engine: OpenEngine) -> None:
             raise FlagError(f"--request-log-jsonl {error.filename}: {error.strerror}") from None
         log.server_start(server.public_facts())
     with _opened(flags, options, template, log, open_engine) as engine:
+        if server.answers.thinking_budget is not None:
+            _require_thinking(engine)
         try:
             asyncio.run(serve_until_signalled(engine, server))
         except OSError as error:
             place = f"--host {flags.host} --port {flags.port}"
             raise FlagError(f"{place}: {error.strerror or error}") from None
+
+
+def _require_thinking(engine: Engine) -> None:
+    # Otherwise every request would be refused for a budget that it did not ask for.
+    from ninfer.qwen_frontend import Frontend
+
+    frontend = engine.frontend
+    if isinstance(frontend, Frontend) and frontend.facts.reasoning is None:
+        raise FlagError("--default-thinking-budget: the model does not think")
 
 
 @contextmanager
@@ -102,52 +112,6 @@ def _opened(
         yield engine
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command's flags; parsing raises FlagError where one cannot be used."""
-    server, engine = ServerOptions(), EngineOptions()
-    flags = _Parser(
-        prog="ninfer serve",
-        description="Serve the OpenAI and Anthropic protocols over HTTP.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        allow_abbrev=False,
-    )
-    add = flags.add_argument
-    add("--model", type=Path, help="GGUF file or checkpoint folder; without it the embedded model")
-    add("--model-id", default=server.model_id, help="public name of the model")
-    add("--chat-template", type=Path, help="template file instead of the model's own")
-    add("--device", help="torch device; without it CUDA where there is one")
-    add("--host", default=server.host, help="address to listen on")
-    add("--port", type=int, default=server.port, help="0 takes a free one")
-    add("--api-key", help="what every client must send")
-    add("--cors-origin", help="the origin whose pages may call, or *")
-    add("--max-context", type=int, default=8192, help="tokens of prompt and answer")
-    add("--kv-capacity", type=int, help="tokens of all requests; without it every row's context")
-    add("--prefill-chunk", type=int, default=engine.prefill_chunk, help="prompt tokens at once")
-    add("--threads", type=int, help="CPU threads; default: as torch chooses")
-    backends = [backend.value for backend in SpeculativeBackend]
-    add("--spec", choices=backends, default="none", help="which drafter proposes tokens")
-    add("--draft-tokens", type=int, help="drafts per round, 1 to 15; without it 3")
-    add("--draft-model", type=Path, help="drafter's folder; without it the model's or shipped one")
-    add("--max-concurrency", type=int, default=4, help="requests at once, 1 to 8")
-    add("--max-pending-requests", type=int, default=engine.max_pending_requests, help="that wait")
-    add("--pending-timeout-ms", type=int, default=engine.pending_timeout_ms, help="longest wait")
-    add("--grammar-cache-bytes", type=int, default=engine.grammar_cache_bytes, help="kept grammars")
-    add(
-        "--state-checkpoint-bytes",
-        type=int,
-        default=engine.state_checkpoint_bytes,
-        help="device memory for states of hybrid models that later prompts start from",
-    )
-    add(
-        "--default-max-tokens", type=int, default=server.default_max_tokens, help="if none is named"
-    )
-    add("--max-body-bytes", type=int, default=server.max_body_bytes, help="largest request")
-    add("--response-store-records", type=int, default=server.stored_responses, help="kept at most")
-    add("--response-store-bytes", type=int, default=server.stored_bytes, help="kept at most")
-    add("--request-log-jsonl", type=Path, help="file to append request events to; no prompt text")
-    return flags
-
-
 def _engine_options(flags: argparse.Namespace) -> EngineOptions:
     backend = SpeculativeBackend(flags.spec)
     try:
@@ -176,7 +140,7 @@ _FLAGS_OF = {
 }
 
 
-def _flag_error(error: ValueError) -> FlagError:
+def _flag_error(error: ValueError | InvalidOption) -> FlagError:
     name, _, fact = str(error).partition(": ")
     flag = _FLAGS_OF.get(name, name.replace("_", "-"))
     return FlagError(f"--{flag}: {fact}")
@@ -201,12 +165,12 @@ def _server_options(flags: argparse.Namespace) -> ServerOptions:
             model_id=flags.model_id,
             api_key=flags.api_key,
             cors_origin=flags.cors_origin,
-            default_max_tokens=flags.default_max_tokens,
+            answers=answer_defaults(flags),
             max_body_bytes=flags.max_body_bytes,
             stored_responses=flags.response_store_records,
             stored_bytes=flags.response_store_bytes,
         )
-    except ValueError as error:
+    except (ValueError, InvalidOption) as error:
         raise _flag_error(error) from None
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ninfer.gateway.defaults import AnswerDefaults
+
 _LAST_PORT = 65_535
-_LEAST = {"default_max_tokens": 1, "max_body_bytes": 1, "stored_responses": 0, "stored_bytes": 0}
+_LEAST = {"max_body_bytes": 1, "stored_responses": 0, "stored_bytes": 0}
 _ORIGIN = re.compile(r"[!-~]+")
 
 
@@ -23,7 +25,7 @@ class ServerOptions:
     model_id: str = "ninfer"
     api_key: str | None = None
     cors_origin: str | None = None
-    default_max_tokens: int = 8192
+    answers: AnswerDefaults = AnswerDefaults()
     max_body_bytes: int = 384 << 20
     stored_responses: int = 1024
     stored_bytes: int = 256 << 20
@@ -52,7 +54,7 @@ class ServerOptions:
             "host": self.host,
             "port": self.port,
             "has_api_key": self.api_key is not None,
-            "default_max_tokens": self.default_max_tokens,
+            "default_max_tokens": self.answers.output_tokens,
         }
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
+from typing import TypeVar
 
 from ninfer.contract import TOP_K_LIMIT, Channel, SamplingOverrides, StopString
 from ninfer.gateway.failure import WireError
+
+Number = TypeVar("Number", int, float)
 
 STOP_STRING_LIMIT = 4
 
@@ -19,23 +23,29 @@ def sampling_overrides(
     presence_penalty: float | None = None,
     frequency_penalty: float | None = None,
     seed: int | None = None,
+    defaults: SamplingOverrides,
 ) -> SamplingOverrides:
-    """Return what a request sets; a request without a seed gets a fresh one.
+    """Return what a request sets, or its server; without a seed of either it gets a fresh one.
 
     Raises: WireError — ``top_k`` is above the limit that candidates always have.
     """
     if top_k is not None and not 0 <= top_k <= TOP_K_LIMIT:
         fact = f"{top_k} is not in 0..{TOP_K_LIMIT}"
         raise WireError(fact, param="top_k")
-    return SamplingOverrides(
-        temperature=temperature,
-        top_p=top_p,
-        top_k=top_k,
-        min_p=min_p,
-        presence_penalty=presence_penalty,
-        frequency_penalty=frequency_penalty,
-        seed=secrets.randbits(64) if seed is None else seed & (1 << 64) - 1,
+    chosen = SamplingOverrides(
+        temperature=_first(temperature, defaults.temperature),
+        top_p=_first(top_p, defaults.top_p),
+        top_k=_first(top_k, defaults.top_k),
+        min_p=_first(min_p, defaults.min_p),
+        presence_penalty=_first(presence_penalty, defaults.presence_penalty),
+        frequency_penalty=_first(frequency_penalty, defaults.frequency_penalty),
+        seed=_first(None if seed is None else seed & (1 << 64) - 1, defaults.seed),
     )
+    return replace(chosen, seed=secrets.randbits(64)) if chosen.seed is None else chosen
+
+
+def _first(asked: Number | None, default: Number | None) -> Number | None:
+    return default if asked is None else asked
 
 
 def stop_strings(texts: list[str], *, field: str, limit: int | None) -> tuple[StopString, ...]:

@@ -29,7 +29,7 @@ async def complete(request: Request) -> HTTPResponse | None:
     gateway = gateway_of(request)
     body = read_body(request.body, ChatRequest)
     gateway.require_model(body.model)
-    wanted = translate(body, gateway.options.default_max_tokens)
+    wanted = translate(body, gateway.options.answers)
     remember_fields(request, wanted.fields)
     reply = ChatReply(gateway.options.model_id)
 

@@ -18,6 +18,7 @@ from ninfer.contract import (
 from ninfer.gateway.chat.conversation import messages_of, tools_of
 from ninfer.gateway.chat.wire import UNSERVED, AllowedTools, ChatRequest, ToolChoiceItem
 from ninfer.gateway.constraint import content_constraint, response_format_constraint
+from ninfer.gateway.defaults import AnswerDefaults, template_names
 from ninfer.gateway.effort import reasoning_effort
 from ninfer.gateway.failure import Fields, ToolField, WireError
 from ninfer.gateway.sampling import (
@@ -42,8 +43,8 @@ _OPTION_FIELDS = {
 }
 
 
-def translate(request: ChatRequest, default_max_tokens: int) -> Translated:
-    """Return what a Chat request asks of the engine.
+def translate(request: ChatRequest, defaults: AnswerDefaults) -> Translated:
+    """Return what a Chat request asks of the engine, with the server's defaults.
 
     Raises: WireError — a field is out of range, unserved or contradicts another.
     """
@@ -53,12 +54,12 @@ def translate(request: ChatRequest, default_max_tokens: int) -> Translated:
     options = RequestOptions(
         constraint=held.constraint if held else None,
         tool_choice=_tool_choice(request),
-        execution=_execution(request, default_max_tokens),
+        execution=_execution(request, defaults),
         stop=StopPolicy(strings=_stops(request.stop)),
         phase_timings=True,
         live_timings=bool(request.stream and request.timings_per_token),
     )
-    prompt = _prompt(request)
+    prompt = _prompt(request, defaults)
     fields = Fields(
         constraint=held.field if held else None,
         options=_OPTION_FIELDS,
@@ -71,7 +72,7 @@ def translate(request: ChatRequest, default_max_tokens: int) -> Translated:
     return Translated(prompt, options, fields)
 
 
-def _execution(request: ChatRequest, default_max_tokens: int) -> ExecutionOptions:
+def _execution(request: ChatRequest, defaults: AnswerDefaults) -> ExecutionOptions:
     field = "max_tokens" if request.max_completion_tokens is None else "max_completion_tokens"
     limit: int | None = getattr(request, field)
     return ExecutionOptions(
@@ -83,9 +84,10 @@ def _execution(request: ChatRequest, default_max_tokens: int) -> ExecutionOption
             presence_penalty=request.presence_penalty,
             frequency_penalty=request.frequency_penalty,
             seed=request.seed,
+            defaults=defaults.sampling,
         ),
-        requested_output_tokens=output_tokens(limit, default_max_tokens, field=field),
-        thinking=ThinkingOptions(request.thinking_budget),
+        requested_output_tokens=output_tokens(limit, defaults.output_tokens, field=field),
+        thinking=ThinkingOptions(defaults.budget(request.thinking_budget)),
     )
 
 
@@ -94,11 +96,14 @@ def _stops(stop: str | list[str] | None) -> tuple[StopString, ...]:
     return stop_strings(texts, field="stop", limit=STOP_STRING_LIMIT)
 
 
-def _prompt(request: ChatRequest) -> ChatPrompt:
+def _prompt(request: ChatRequest, defaults: AnswerDefaults) -> ChatPrompt:
+    template = template_names(request.chat_template_kwargs)
     options = PromptOptions(
-        enable_thinking=request.enable_thinking,
+        enable_thinking=defaults.thinking(
+            request.enable_thinking, request.reasoning_effort, template
+        ),
         reasoning_effort=reasoning_effort(request.reasoning_effort, "reasoning_effort"),
-        preserve_thinking=request.preserve_thinking,
+        preserve_thinking=defaults.preserving(request.preserve_thinking, template),
         chat_template_kwargs_json=raw_text(request.chat_template_kwargs),
         tools=tools_of(request.tools or []),
     )

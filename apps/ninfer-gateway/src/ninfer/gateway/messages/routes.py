@@ -35,7 +35,7 @@ async def create_message(request: Request) -> HTTPResponse | None:
     """Answer one conversation, in one body or as a stream of events."""
     gateway = gateway_of(request)
     body = _read(request)
-    wanted = translate(body, gateway.options.default_max_tokens)
+    wanted = translate(body, gateway.options.answers)
     remember_fields(request, wanted.fields)
     head = message_head(body.model)
     with await gateway.service.start(wanted.prompt, wanted.options) as handle:
@@ -50,9 +50,10 @@ async def create_message(request: Request) -> HTTPResponse | None:
 async def count_tokens(request: Request) -> HTTPResponse:
     """Count the tokens of a prompt; no constraint is compiled."""
     body = _read(request)
-    placed = prompt_of(body)
+    gateway = gateway_of(request)
+    placed = prompt_of(body, gateway.options.answers)
     remember_fields(request, prompt_fields(placed))
-    tokens = await gateway_of(request).service.count_tokens(placed.prompt)
+    tokens = await gateway.service.count_tokens(placed.prompt)
     return json_response({"input_tokens": tokens})
 
 

@@ -17,6 +17,7 @@ from ninfer.contract import (
     ToolMode,
 )
 from ninfer.gateway.constraint import FieldConstraint, content_constraint
+from ninfer.gateway.defaults import AnswerDefaults
 from ninfer.gateway.effort import reasoning_effort
 from ninfer.gateway.failure import Fields, ToolField, WireError
 from ninfer.gateway.messages.conversation import conversation
@@ -38,8 +39,8 @@ _OPTION_FIELDS = {
 }
 
 
-def translate(request: MessagesRequest, default_max_tokens: int) -> Translated:
-    """Return what a Messages request asks of the engine.
+def translate(request: MessagesRequest, defaults: AnswerDefaults) -> Translated:
+    """Return what a Messages request asks of the engine, with the server's defaults.
 
     Raises: WireError — a field is out of range, unserved or contradicts another.
     """
@@ -53,9 +54,10 @@ def translate(request: MessagesRequest, default_max_tokens: int) -> Translated:
             top_p=request.top_p,
             top_k=None if request.top_k is None else min(max(request.top_k, 0), 20),
             seed=request.seed,
+            defaults=defaults.sampling,
         ),
-        requested_output_tokens=request.max_tokens or default_max_tokens,
-        thinking=ThinkingOptions(_budget(request)),
+        requested_output_tokens=request.max_tokens or defaults.output_tokens,
+        thinking=ThinkingOptions(defaults.budget(_budget(request))),
     )
     options = RequestOptions(
         constraint=held.constraint if held else None,
@@ -64,7 +66,7 @@ def translate(request: MessagesRequest, default_max_tokens: int) -> Translated:
         stop=StopPolicy(strings=_stops(request)),
         phase_timings=True,
     )
-    placed = prompt_of(request)
+    placed = prompt_of(request, defaults)
     fields = prompt_fields(placed, held.field if held else None)
     return Translated(placed.prompt, options, fields)
 
@@ -78,7 +80,7 @@ def prompt_fields(placed: PlacedPrompt, constraint: str | None = None) -> Fields
     return Fields(constraint, _OPTION_FIELDS, placed.places, tools)
 
 
-def prompt_of(request: MessagesRequest) -> PlacedPrompt:
+def prompt_of(request: MessagesRequest, defaults: AnswerDefaults) -> PlacedPrompt:
     """Return the prompt alone; a final assistant message is continued.
 
     Raises: WireError — a message, a tool or a thinking option is not served.
@@ -89,8 +91,9 @@ def prompt_of(request: MessagesRequest) -> PlacedPrompt:
         continuation=(
             Continuation.CONTINUE_FINAL_ASSISTANT if continues else Continuation.NEW_ASSISTANT_TURN
         ),
-        enable_thinking=_enable_thinking(request, continues=continues),
+        enable_thinking=_enable_thinking(request, effort, defaults, continues=continues),
         reasoning_effort=reasoning_effort(effort, "output_config.effort"),
+        preserve_thinking=defaults.preserve_thinking,
         tools=tuple(_tools(request)),
     )
     return PlacedPrompt.of(conversation(request.system, request.messages), options)
@@ -118,9 +121,11 @@ def _stops(request: MessagesRequest) -> tuple[StopString, ...]:
     return tuple(StopString(text, Channel.CONTENT) for text in texts)
 
 
-def _enable_thinking(request: MessagesRequest, *, continues: bool) -> bool | None:
+def _enable_thinking(
+    request: MessagesRequest, effort: str | None, defaults: AnswerDefaults, *, continues: bool
+) -> bool | None:
     if request.thinking is None:
-        return False if continues else None
+        return False if continues else defaults.thinking(None, effort)
     kind = request.thinking.type
     if kind not in ("disabled", "adaptive", "enabled"):
         fact = f"{kind!r} is not one of disabled, adaptive, enabled"

@@ -38,7 +38,7 @@ async def create_response(request: Request) -> HTTPResponse | None:
     body = read_body(request.body, ResponsesRequest)
     gateway.require_model(body.model)
     history = _history(body, store)
-    wanted = translate(body, history, gateway.options.default_max_tokens)
+    wanted = translate(body, history, gateway.options.answers)
     remember_fields(request, wanted.fields)
     if body.store is not False:
         store.require_room(history.items)
@@ -64,7 +64,7 @@ async def count_input_tokens(request: Request) -> HTTPResponse:
     gateway = gateway_of(request)
     body = read_body(request.body, ResponsesRequest)
     gateway.require_model(body.model)
-    placed = prompt_of(body, _history(body, _store(request)))
+    placed = prompt_of(body, _history(body, _store(request)), gateway.options.answers)
     remember_fields(request, prompt_fields(body, placed))
     tokens = await gateway.service.count_tokens(placed.prompt)
     return json_response({"object": "response.input_tokens", "input_tokens": tokens})

@@ -15,6 +15,7 @@ from ninfer.contract import (
     ToolMode,
 )
 from ninfer.gateway.constraint import FieldConstraint, content_constraint
+from ninfer.gateway.defaults import AnswerDefaults, template_names
 from ninfer.gateway.effort import reasoning_effort
 from ninfer.gateway.failure import Fields, ToolField, WireError
 from ninfer.gateway.responses.items import History, callable_name, conversation
@@ -42,7 +43,7 @@ _OPTION_FIELDS = {
 }
 
 
-def translate(request: ResponsesRequest, history: History, default_max_tokens: int) -> Translated:
+def translate(request: ResponsesRequest, history: History, defaults: AnswerDefaults) -> Translated:
     """Return what a Responses request asks of the engine; ``history`` is the whole conversation.
 
     Raises: WireError — a field is out of range, unserved or contradicts another.
@@ -53,10 +54,10 @@ def translate(request: ResponsesRequest, history: History, default_max_tokens: i
     options = RequestOptions(
         constraint=held.constraint if held else None,
         tool_choice=_tool_choice(request),
-        execution=_execution(request, default_max_tokens),
+        execution=_execution(request, defaults),
         phase_timings=True,
     )
-    placed = prompt_of(request, history)
+    placed = prompt_of(request, history, defaults)
     fields = prompt_fields(request, placed, held.field if held else None)
     return Translated(placed.prompt, options, fields)
 
@@ -69,16 +70,19 @@ def prompt_fields(
     return Fields(constraint, _OPTION_FIELDS, placed.places, tools)
 
 
-def prompt_of(request: ResponsesRequest, history: History) -> PlacedPrompt:
+def prompt_of(
+    request: ResponsesRequest, history: History, defaults: AnswerDefaults
+) -> PlacedPrompt:
     """Return the prompt alone.
 
     Raises: WireError — an item, a tool or a thinking option is not served.
     """
     effort = request.reasoning.effort if request.reasoning else None
+    template = template_names(request.chat_template_kwargs)
     options = PromptOptions(
-        enable_thinking=request.enable_thinking,
+        enable_thinking=defaults.thinking(request.enable_thinking, effort, template),
         reasoning_effort=reasoning_effort(effort, "reasoning.effort"),
-        preserve_thinking=request.preserve_thinking,
+        preserve_thinking=defaults.preserving(request.preserve_thinking, template),
         chat_template_kwargs_json=raw_text(request.chat_template_kwargs),
         tools=tuple(tool for _, tool in _functions(request.tools or [])),
     )
@@ -100,7 +104,7 @@ def _constraint(format: TextFormat | None) -> FieldConstraint | None:
     return FieldConstraint("text.format.schema", OutputConstraint.json_schema(schema))
 
 
-def _execution(request: ResponsesRequest, default_max_tokens: int) -> ExecutionOptions:
+def _execution(request: ResponsesRequest, defaults: AnswerDefaults) -> ExecutionOptions:
     return ExecutionOptions(
         sampling=sampling_overrides(
             temperature=request.temperature,
@@ -110,11 +114,12 @@ def _execution(request: ResponsesRequest, default_max_tokens: int) -> ExecutionO
             presence_penalty=request.presence_penalty,
             frequency_penalty=request.frequency_penalty,
             seed=request.seed,
+            defaults=defaults.sampling,
         ),
         requested_output_tokens=output_tokens(
-            request.max_output_tokens, default_max_tokens, field="max_output_tokens"
+            request.max_output_tokens, defaults.output_tokens, field="max_output_tokens"
         ),
-        thinking=ThinkingOptions(request.thinking_budget),
+        thinking=ThinkingOptions(defaults.budget(request.thinking_budget)),
     )
 
 
