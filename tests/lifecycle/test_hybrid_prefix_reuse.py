@@ -21,6 +21,7 @@ from ninfer.runtime.program.checkpoint_places import TAIL_TOKENS
 from ninfer.runtime.program.reservation import reserved_slots
 from support.hybrid_reuse import (
     DFLASH,
+    FEW_SETUPS,
     MTP,
     NONE,
     SETUPS,
@@ -121,7 +122,7 @@ def test_the_next_turn_goes_on_where_the_answer_ended(tiny: TinyHybrid, setup: S
         text = longer
 
 
-@pytest.mark.parametrize("setup", SETUPS, ids=str)
+@pytest.mark.parametrize("setup", FEW_SETUPS, ids=str)
 @pytest.mark.parametrize(
     ("shared", "reused"),
     [
@@ -143,7 +144,7 @@ def test_a_prompt_that_parts_starts_at_the_checkpoint_before(
     assert require_right(tiny, owner, other) == reused
 
 
-@pytest.mark.parametrize("setup", SETUPS, ids=str)
+@pytest.mark.parametrize("setup", FEW_SETUPS, ids=str)
 @pytest.mark.parametrize(("length", "reused"), [(TAIL, 0), (TAIL + 1, TAIL), (LENGTH - 1, TAIL)])
 def test_a_shorter_prompt_computes_its_last_token_itself(
     tiny: TinyHybrid, setup: Setup, length: int, reused: int
@@ -347,7 +348,7 @@ def test_what_is_used_stays(tiny: TinyHybrid) -> None:
         owner.release(found.sequence)
 
 
-@pytest.mark.parametrize("setup", SETUPS, ids=str)
+@pytest.mark.parametrize("setup", FEW_SETUPS, ids=str)
 def test_prefixes_give_way_to_rows_with_their_checkpoints(tiny: TinyHybrid, setup: Setup) -> None:
     owner = tiny.program(setup, max_concurrency=2, max_context=256, kv_tokens=256)
     for seed in range(60, 66):
@@ -360,7 +361,7 @@ def test_prefixes_give_way_to_rows_with_their_checkpoints(tiny: TinyHybrid, setu
     assert owner.usage.state_used_slots <= held
 
 
-@pytest.mark.parametrize("setup", SETUPS, ids=str)
+@pytest.mark.parametrize("setup", FEW_SETUPS, ids=str)
 def test_a_prefix_that_cannot_stay_beside_its_user_becomes_its_own(
     tiny: TinyHybrid, setup: Setup
 ) -> None:

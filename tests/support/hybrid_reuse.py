@@ -40,6 +40,7 @@ SETUPS = [
     for backend in (NONE, MTP, DFLASH, DFLASH2)
     for form in (RoundForm.RAGGED, RoundForm.STAGED)
 ]
+FEW_SETUPS = [PLAIN, Setup(MTP, RoundForm.STAGED), Setup(DFLASH, RoundForm.RAGGED)]
 
 
 class TinyHybrid:
