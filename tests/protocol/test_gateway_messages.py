@@ -164,6 +164,12 @@ def test_a_final_assistant_message_is_continued(url):
     assert body["constraint"]["terminated"] is True
 
 
+def test_many_stop_sequences_are_looked_for(url):
+    texts = [f"z{n}" for n in range(127)] + [SCRIPT[3:6]]
+    body = post(url, stop_sequences=texts, max_tokens=100).json()
+    assert body["stop_sequence"] == SCRIPT[3:6]
+
+
 def test_a_stop_sequence_is_named(url):
     body = post(url, stop_sequences=["上"]).json()
     assert body["stop_reason"] == "stop_sequence"
@@ -194,6 +200,7 @@ def test_the_length_limit_is_named(url):
         ({"structured_outputs": {"regexp": "a"}}, "structured_outputs.regexp"),
         ({"structured_outputs": {"regex": "a(?=b)"}}, "structured_outputs.regex"),
         ({"stop_sequences": [""]}, "stop_sequences[0]"),
+        ({"stop_sequences": [f"z{n}" for n in range(129)]}, "stop_sequences: 129 are given, 128"),
         ({"tool_choice": {"type": "tool"}}, "tool_choice.type"),
         (
             {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -10,8 +11,6 @@ from ninfer.contract import TOP_K_LIMIT, Channel, SamplingOverrides, StopString
 from ninfer.gateway.failure import WireError
 
 Number = TypeVar("Number", int, float)
-
-STOP_STRING_LIMIT = 4
 
 
 def sampling_overrides(
@@ -48,16 +47,19 @@ def _first(asked: Number | None, default: Number | None) -> Number | None:
     return default if asked is None else asked
 
 
-def stop_strings(texts: list[str], *, field: str, limit: int | None) -> tuple[StopString, ...]:
-    """Return stop strings that act in the answer and in what the model thinks.
+def stop_strings(
+    texts: list[str], *, field: str, limit: int, channels: Iterable[Channel] = Channel
+) -> tuple[StopString, ...]:
+    """Return stop strings, which act in the answer and in what the model thinks.
 
+    Every token of every request waits while one request's stop strings are looked for.
     Raises: WireError — there are more than ``limit``, or one is empty.
     """
-    if limit is not None and len(texts) > limit:
+    if len(texts) > limit:
         raise WireError(f"{len(texts)} are given, {limit} at most", param=field)
     if "" in texts:
         raise WireError("an empty text never stops", param=f"{field}[{texts.index('')}]")
-    return tuple(StopString(text, channel) for text in texts for channel in Channel)
+    return tuple(StopString(text, channel) for text in texts for channel in channels)
 
 
 def output_tokens(requested: int | None, default: int, *, field: str) -> int:

@@ -22,7 +22,6 @@ from ninfer.gateway.defaults import AnswerDefaults, template_names
 from ninfer.gateway.effort import reasoning_effort
 from ninfer.gateway.failure import Fields, ToolField, WireError
 from ninfer.gateway.sampling import (
-    STOP_STRING_LIMIT,
     output_tokens,
     sampling_overrides,
     stop_strings,
@@ -31,6 +30,7 @@ from ninfer.gateway.tooling import tool_mode, tool_policy
 from ninfer.gateway.translated import Translated, refuse_unserved
 from ninfer.gateway.wire import raw_text
 
+_STOP_LIMIT = 4
 _OPTION_FIELDS = {
     "prompt.messages": "messages",
     "prompt.enable_thinking": "enable_thinking",
@@ -93,7 +93,7 @@ def _execution(request: ChatRequest, defaults: AnswerDefaults) -> ExecutionOptio
 
 def _stops(stop: str | list[str] | None) -> tuple[StopString, ...]:
     texts = [stop] if isinstance(stop, str) else stop or []
-    return stop_strings(texts, field="stop", limit=STOP_STRING_LIMIT)
+    return stop_strings(texts, field="stop", limit=_STOP_LIMIT)
 
 
 def _prompt(request: ChatRequest, defaults: AnswerDefaults) -> ChatPrompt:

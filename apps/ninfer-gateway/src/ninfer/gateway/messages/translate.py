@@ -22,12 +22,13 @@ from ninfer.gateway.effort import reasoning_effort
 from ninfer.gateway.failure import Fields, ToolField, WireError
 from ninfer.gateway.messages.conversation import conversation
 from ninfer.gateway.messages.wire import UNSERVED, MessagesRequest
-from ninfer.gateway.sampling import sampling_overrides
+from ninfer.gateway.sampling import sampling_overrides, stop_strings
 from ninfer.gateway.tooling import FunctionDeclaration, declare, tool_policy
 from ninfer.gateway.translated import PlacedPrompt, Translated, refuse_unserved
 from ninfer.gateway.wire import raw_text
 
 _THINKING_BUDGET_MINIMUM = 1024
+_STOP_LIMIT = 128
 _OPTION_FIELDS = {
     "prompt.messages": "messages",
     "prompt.continuation": "messages",
@@ -115,10 +116,12 @@ def _format(request: MessagesRequest) -> FieldConstraint | None:
 
 
 def _stops(request: MessagesRequest) -> tuple[StopString, ...]:
-    texts = request.stop_sequences or []
-    if "" in texts:
-        raise WireError("an empty text never stops", param=f"stop_sequences[{texts.index('')}]")
-    return tuple(StopString(text, Channel.CONTENT) for text in texts)
+    return stop_strings(
+        request.stop_sequences or [],
+        field="stop_sequences",
+        limit=_STOP_LIMIT,
+        channels=(Channel.CONTENT,),
+    )
 
 
 def _enable_thinking(
