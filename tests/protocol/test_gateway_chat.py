@@ -136,6 +136,22 @@ def test_the_bytes_of_a_stream_are_whole_events_up_to_done(url):
     assert all("constraint" not in record for record in records[:-1])
 
 
+def test_every_event_is_one_line_wherever_a_client_splits_text(url):
+    answer = "a\u2028b\u2029c\x85d\ne\x0bf\x1cg"
+    body = {
+        "model": MODEL_ID,
+        "messages": [{"role": "user", "content": "x"}],
+        "structured_outputs": {"choice": [answer]},
+        "stream": True,
+    }
+    reply = httpx.post(f"{url}/v1/chat/completions", json=body)
+    lines = [line for line in reply.text.splitlines() if line]
+    assert lines.pop() == "data: [DONE]"
+    chunks = [json.loads(line.removeprefix("data: ")) for line in lines]
+    said = [chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks]
+    assert "".join(said) == answer
+
+
 def test_progress_of_a_long_prompt_is_told_on_request(url):
     message = {"role": "user", "content": "x" * 1200}
     fields = {"messages": [message], "stream": True, "max_tokens": 2, "temperature": 0}

@@ -10,6 +10,8 @@ from sanic.response import HTTPResponse
 from ninfer.gateway.wire import write_body
 
 _CONTENT_TYPE = "text/event-stream; charset=utf-8"
+_LINE_ENDS = "\u0085\u2028\u2029"
+"""What JSON leaves unescaped and text libraries take for the end of a line."""
 _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
@@ -28,7 +30,7 @@ class EventStream:
     async def send(self, record: Any, event: str | None = None) -> None:
         """Send one event with a JSON body."""
         name = b"" if event is None else f"event: {event}\n".encode()
-        await self._response.send(name + b"data: " + write_body(record) + b"\n\n")
+        await self._response.send(name + b"data: " + _one_line(write_body(record)) + b"\n\n")
 
     async def send_word(self, word: str) -> None:
         """Send one event whose body is a bare word."""
@@ -41,3 +43,10 @@ class EventStream:
     async def close(self) -> None:
         """End the response."""
         await self._response.send(end_stream=True)
+
+
+def _one_line(body: bytes) -> bytes:
+    # Events end at LF and CR alone, but many clients split text where Unicode breaks lines.
+    for line_end in _LINE_ENDS:
+        body = body.replace(line_end.encode(), f"\\u{ord(line_end):04x}".encode())
+    return body
