@@ -80,6 +80,13 @@ def test_json_output_is_one_object_with_the_report(ninfer):
     assert outcome.err == ""
 
 
+def test_token_ids_are_reported_on_request(ninfer):
+    outcome = ninfer("run", "--prompt", "x", "--choice", "ab", "--print-token-ids")
+    assert outcome.out == b"ab"
+    assert "token ids: 97 98 256\n" in outcome.err
+    assert "token ids" not in ninfer("run", "--prompt", "x", "--choice", "ab").err
+
+
 def test_reasoning_goes_to_stderr(ninfer):
     outcome = ninfer(
         "run", "--prompt", "Why?", script="Hmm.\n</think>\n\nBecause.", template=THINKING_TEMPLATE

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from ninfer.runtime import GenerationHandle
 
 
-def publish(handle: GenerationHandle, *, as_json: bool) -> int:
+def publish(
+    handle: GenerationHandle, *, as_json: bool = False, with_token_ids: bool = False
+) -> int:
     """Print an answer as it is generated and return the exit status.
 
     Effects: content goes to stdout byte for byte, flushed per delta; reasoning and the report go to
@@ -31,7 +33,7 @@ def publish(handle: GenerationHandle, *, as_json: bool) -> int:
             result = handle.wait()
         finally:
             printer.end()
-    _report(result, as_json=as_json)
+    _report(result, as_json=as_json, with_token_ids=with_token_ids)
     return STATUS_INTERRUPTED if interruption.requested else 0
 
 
@@ -64,11 +66,11 @@ class _Printer:
             self._side.write("\n")
 
 
-def _report(result: GenerationResult, *, as_json: bool) -> None:
+def _report(result: GenerationResult, *, as_json: bool, with_token_ids: bool) -> None:
     if as_json:
         print_json(result_record(result))
         return
-    for line in report_lines(result):
+    for line in report_lines(result, with_token_ids=with_token_ids):
         sys.stderr.write(line + "\n")
 
 

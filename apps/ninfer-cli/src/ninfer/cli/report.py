@@ -10,10 +10,12 @@ from typing import Any
 from ninfer.contract import ConstraintReport, GenerationResult, SpeculativeReport
 
 
-def report_lines(result: GenerationResult) -> Iterator[str]:
+def report_lines(result: GenerationResult, *, with_token_ids: bool = False) -> Iterator[str]:
     """Yield the report of one answer, a line at a time."""
     for call in result.output.tool_calls:
         yield f"call: {call.name} {call.arguments_json}"
+    if with_token_ids:
+        yield f"token ids: {' '.join(map(str, result.generated_token_ids))}"
     tokens = len(result.generated_token_ids)
     finish = f"finish: {result.finish_reason.value}, {tokens} tokens"
     stop = result.output.matched_stop_string

@@ -127,6 +127,9 @@ def run(
     raw_output: Annotated[
         bool, typer.Option("--raw-output", help="Publish everything the model writes.")
     ] = False,
+    print_token_ids: Annotated[
+        bool, typer.Option("--print-token-ids", help="Report the ids of the answer's tokens.")
+    ] = False,
     stop: Annotated[
         list[str] | None,
         typer.Option(
@@ -197,7 +200,8 @@ def run(
         warm_up=False,
     )
     with opened as engine:
-        return publish(engine.start(replace(chat, options=thinking), options), as_json=json)
+        handle = engine.start(replace(chat, options=thinking), options)
+        return publish(handle, as_json=json, with_token_ids=print_token_ids)
 
 
 def _conversation(
