@@ -27,17 +27,26 @@ sys.path.insert(0, str(TOOLS))
 
 from drafters.block import BlockDrafter, BlockPlan  # noqa: E402
 from drafters.block_objective import BlockObjective  # noqa: E402
-from drafters.compact_json import FREE, json_tables  # noqa: E402
+from drafters.compact_json import (  # noqa: E402
+    FORM_START,
+    FREE_START,
+    OVER,
+    State,
+    all_states,
+    walk,
+)
 from drafters.corpus import COLUMN_STEP, Batch, Batches, Dialogues  # noqa: E402
-from drafters.evaluation import walk  # noqa: E402
+from drafters.evaluation import walk as walk_answer  # noqa: E402
 from drafters.folder import restore, save_folder  # noqa: E402
+from drafters.json_tables import KEY, json_tables  # noqa: E402
+from drafters.law import LAW_TEMPERATURE, told_law  # noqa: E402
 from drafters.lesson import Lesson  # noqa: E402
 from drafters.mtp import MtpDrafter  # noqa: E402
 from drafters.mtp_objective import MtpObjective  # noqa: E402
-from drafters.prompts import json_task  # noqa: E402
+from drafters.prompts import Form, forced_texts, json_task  # noqa: E402
 from drafters.shortlist import Shortlist  # noqa: E402
 from drafters.target import Target  # noqa: E402
-from drafters.writing import Task, Turns, Writer, Written  # noqa: E402
+from drafters.writing import MOST_KEYS, Task, Turns, Writer, Written  # noqa: E402
 from train_drafters import main  # noqa: E402
 
 PROMPT = [40, 41, 42, 43]
@@ -120,7 +129,7 @@ def test_json_rows_nest_close_and_end(target: Target) -> None:
     texts = written(writer, [task] * 64 + [Task(PROMPT, len(PROMPT), 0.9)] * 8)
     held = [text for text in texts if text.task.is_json]
     assert len(held) == 64
-    assert sum(text.has_ended for text in held) > 8
+    assert sum(text.has_ended for text in held) > 4
     for text in held:
         assert len(text.tokens) <= text.answer + 121
         kept = text.tokens[text.answer : -1 if text.has_ended else None].tolist()
@@ -135,26 +144,145 @@ def test_json_rows_nest_close_and_end(target: Target) -> None:
     assert any(int(token) >= 258 for t in texts if not t.task.is_json for token in t.tokens)
 
 
+def reached(text: str) -> State | None:
+    return walk(FREE_START, text.encode())
+
+
+def test_json_is_walked_byte_by_byte() -> None:
+    whole = '{"a":[1,{"b c":-2.5e3},true,"x,}"],"d":{},"e":null,"f":[]}'
+    assert reached(whole) == OVER
+    for place in range(1, len(whole)):
+        state = reached(whole[:place])
+        assert (state is None) == any(
+            whole[begin:place] == word[: place - begin]
+            for word in ("true", "null")
+            for begin in range(place - 3, place)
+            if begin >= 0
+        )
+        assert state in (None, *all_states())
+    for bad in ('{"a"}', '{"a":}', '{"a":1,}', "[1,]", '["a""b"]', "[,1]", '{"a"::1}', "{a:1}"):
+        assert reached(bad) is None
+    for bad in (
+        "[1 ,2]",
+        "[01]",
+        "[1.]",
+        "[-]",
+        "[1.2.3]",
+        "[2e]",
+        '["a\\n"]',
+        '"text"',
+        "12",
+        "[[[[1]]]]",
+        "[}",
+        '{"a":1]',
+        "[1]]",
+    ):
+        assert reached(bad) is None
+
+
 def test_json_tables_know_words_nesting_and_strings() -> None:
-    words = [b"true", b'","', b" ", b"}}", b'":{"', b"x", b'"}', None, b"\\"]
+    words = [b"true", b'","', b" ", b"}}", b'":{"', b"x", b'"}', None, b"\\", b",", b'"']
     tables = json_tables(words, [7], torch.device("cpu"))
-    once, deeper, text = 0, 1, 3
 
-    def allowed(state: int) -> list[bytes | None]:
-        return [word for word, fits in zip(words, tables.allowed[state], strict=True) if fits]
+    def allowed(text: str | None, start: State = FREE_START) -> list[bytes | None]:
+        state = None if text is None else walk(start, text.encode())
+        json = torch.tensor([0 if state is None else tables.number[state]])
+        masks = tables.masks(json, torch.zeros_like(json), torch.tensor([text is not None]))
+        return [word for word, fits in zip(words, masks[0], strict=True) if fits]
 
-    assert allowed(once) == [b"true", b'","', b'":{"', b'"}']
-    assert allowed(deeper) == [b"true", b'","', b"}}", b'":{"', b'"}']
-    assert allowed(text) == [b"true", b'","', b" ", b"}}", b'":{"', b"x", b'"}']
-    assert allowed(FREE) == words
-    assert allowed(FREE + 1) == [None]
+    assert allowed('{"a":') == [b"true", b'","', b'":{"', b'"}', b'"']
+    in_text = [b"true", b'","', b" ", b"}}", b"x", b'"}', b",", b'"']
+    assert allowed('{"a":"') == in_text
+    assert allowed('{"a') == [b"true", b" ", b"}}", b'":{"', b"x", b",", b'"']
+    assert allowed('{"a":{"b":1') == [b"}}", b","]
+    assert allowed('{"a":"', FORM_START) == [word for word in in_text if word != b'"}']
+    assert allowed('{"a":1}') == [None]
+    assert allowed(None) == words
 
 
-def test_tasks_are_texts_with_the_beginning_of_an_answer() -> None:
+def test_objects_have_the_keys_of_their_form_in_its_order(target: Target) -> None:
+    torch.manual_seed(2)
+    used = b'{}[]:,"0123qz'
+    vocabulary = [bytes([byte]) if byte in used else None for byte in range(256)] + [None] * 64
+    form = Form('{"q":"', ('zz":', 'q3":"'))
+    tables = json_tables(vocabulary, [257], target.device, [form.opening, *form.keys])
+    keys = tuple(tables.starts[key] for key in form.keys)
+    task = Task(PROMPT, len(PROMPT), 1.0, True, tables.starts[form.opening], keys)
+    writer = Writer(target, 16, 200, Turns([257], -1, (), json_tokens=180), tables)
+    found = Counter()
+    for text in written(writer, [task] * 48):
+        kept = text.tokens[text.answer : -1 if text.has_ended else None].tolist()
+        names = keys_of(bytes(kept))
+        whole = [b"q", b"zz", b"q3"]
+        assert names[:-1] == whole[: len(names) - 1]
+        assert whole[len(names) - 1].startswith(names[-1])
+        found[len(names), text.has_ended] += 1
+    assert {names for names, ended in found if ended} == {3}
+    assert found[3, True] > 24
+
+
+def keys_of(text: bytes) -> list[bytes]:
+    """Return the strings of an outermost object that stand where keys do; the last may be cut."""
+    inside, depth, awaits = False, 0, False
+    names: list[bytes] = []
+    for place, byte in enumerate(text):
+        if byte == ord('"'):
+            inside = not inside
+            if inside and awaits and depth == 1:
+                names.append(text[place + 1 :].split(b'"')[0])
+        elif not inside:
+            depth += (byte in b"{[") - (byte in b"}]")
+            awaits = byte in b"{," or (awaits and byte not in b":[")
+    return names
+
+
+def test_a_forced_text_is_spelled_in_any_way_and_may_be_gone_beyond() -> None:
+    words = [b"n", b"na", b"name", b'name":', b'":', b'"', b':"', b'":"', b"x", b'":[', b'":}']
+    tables = json_tables(words, [7], torch.device("cpu"), ['name":', 'name":"'])
+
+    def after(text: str, written: int, token: bytes) -> int:
+        """Return how many bytes of the text are written then, 0 once nothing is forced."""
+        start = torch.tensor([tables.starts[text] + written])
+        json = torch.tensor([tables.number[walk(KEY, text[:written].encode())]])
+        no_key = torch.zeros(1, dtype=torch.int64)
+        moved = tables.moved(json, start, no_key, no_key > 0, torch.tensor([words.index(token)]))
+        return max(0, int(moved[1]) - tables.starts[text])
+
+    def allowed(text: str, written: int) -> list[bytes | None]:
+        state = torch.tensor([tables.starts[text] + written])
+        masks = tables.masks(torch.zeros_like(state), state, state > 0)
+        return [word for word, fits in zip(words, masks[0], strict=True) if fits]
+
+    assert allowed('name":', 0) == [b"n", b"na", b"name", b'name":']
+    assert allowed('name":', 4) == [b'":', b'"', b'":"', b'":[']
+    assert allowed('name":"', 4) == [b'":', b'"', b'":"']
+    assert allowed('name":"', 5) == [b':"']
+    assert [after('name":', *step) for step in ((0, b"na"), (0, b'name":'), (4, b'":['))] == [
+        2,
+        0,
+        0,
+    ]
+    assert [after('name":"', *step) for step in ((4, b'"'), (4, b'":'), (5, b':"'))] == [5, 6, 0]
+
+
+def test_tasks_are_texts_with_the_form_of_an_answer() -> None:
     source = random.Random(0)
     tasks = {json_task(source, ["A long text."]) for _ in range(400)}
     assert len(tasks) > 300
-    assert all(user.strip() and begin[0] in "[{" for user, begin in tasks)
+    texts = set(forced_texts())
+    for user, form in tasks:
+        assert user.strip()
+        assert {form.opening, *form.keys} <= texts
+        assert len(form.keys) <= MOST_KEYS
+
+
+def test_a_law_is_the_targets_or_what_was_written(target: Target) -> None:
+    shortlist = Shortlist(torch.arange(10, 60), target)
+    hidden = torch.randn(3, target.shape.hidden)
+    law = told_law(hidden, torch.tensor([4, 7, -1]), torch.tensor([False, True, False]), shortlist)
+    exact = ((hidden @ target.head[10:60].T) / LAW_TEMPERATURE).softmax(-1)
+    torch.testing.assert_close(law[[0, 2]], exact[[0, 2]])
+    assert law[1].tolist() == [float(place == 7) for place in range(50)]
 
 
 def test_dialogues_survive_a_file_and_are_cut_by_their_prompts(tmp_path: Path) -> None:
@@ -184,9 +312,9 @@ def test_dialogues_survive_a_file_and_are_cut_by_their_prompts(tmp_path: Path) -
 
 def test_an_answer_is_walked_from_anchor_to_anchor() -> None:
     nothing = [-1, -1]
-    assert walk([*nothing, 0, 2, 9, 9, 1, 0, 0], 7) == [2, 1, 0]
-    assert walk([*nothing, 0, 2, 9, 9, 1, 0, 0], 1) == [1, 1, 0, 0]
-    assert walk(nothing, 3) == []
+    assert walk_answer([*nothing, 0, 2, 9, 9, 1, 0, 0], 7) == [2, 1, 0]
+    assert walk_answer([*nothing, 0, 2, 9, 9, 1, 0, 0], 1) == [1, 1, 0, 0]
+    assert walk_answer(nothing, 3) == []
 
 
 def test_a_later_step_sees_first_steps_before_it_and_its_own_guesses_only(target: Target) -> None:

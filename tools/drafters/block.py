@@ -100,8 +100,10 @@ class BlockDrafter(nn.Module):
                 int64[N], the tokens they follow; the result float32[N, Q].
         """
         gate = functional.linear(hidden, self.selector["hidden"]).float()
-        left = self.selector["predecessor"][before] * gate
-        return logits + torch.einsum("nr,ncr->nc", left, self.selector["successor"][ids])
+        # Gradients of an embedding, unlike those of an index, bear tokens that come very often.
+        left = functional.embedding(before, self.selector["predecessor"]) * gate
+        right = functional.embedding(ids, self.selector["successor"])
+        return logits + torch.einsum("nr,ncr->nc", left, right)
 
     def named_tensors(self) -> dict[str, nn.Parameter]:
         """Return the parameters under their names in a drafter's folder."""

@@ -1,4 +1,4 @@
-"""What block drafters learn: the tokens that followed, the sooner the more they count."""
+"""What block drafters learn: the target's law of the tokens that follow, the sooner the more."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from drafters.block import CANDIDATES, Anchors, BlockDrafter, anchors_of, is_followed
+from drafters.law import told_law
 from drafters.lesson import Lesson
 from drafters.selection import Selection
 from drafters.shortlist import Shortlist
@@ -30,27 +31,34 @@ class BlockObjective:
     def loss(self, lesson: Lesson) -> Tensor:
         """Return the weighted mean cross entropy, with that of the candidates if there are any.
 
-        Math: Σ w_k CE(u_k, x_{F+k}) / Σ w_k, w_k = exp(−(k − 1) / γ); the candidates' term is
-              softmax(E_k) with the true predecessor, over the places whose truth is a candidate.
+        Math: Σ w_k CE(p_k, softmax(u_k)) / Σ w_k, w_k = exp(−(k − 1) / γ), p_k the law that is told
+              before x_{F+k}; the candidates' term is the same of softmax(E_k) with the true
+              predecessor, over the part of p_k that they hold.
         """
         anchors = anchors_of(lesson.answered, PER_ANSWER, self._generator)
         hidden, places, wanted = self._states(lesson, anchors)
         truth, before = _around(lesson.tokens, places, anchors)
-        truth = self._list.place_of(truth)
-        chosen = Selection.of(wanted & (truth >= 0))
+        written = self._list.place_of(truth)
+        held = lesson.is_json[:, None, None].expand_as(wanted)
+        chosen = Selection.of(wanted & ~(held & (written < 0)))
+        law = told_law(
+            lesson.hidden.flatten(0, 1)[chosen.of_each(_flat(places - 1, lesson.tokens.shape[1]))],
+            chosen.of_each(written),
+            chosen.of_each(held),
+            self._list,
+        )
         k = torch.arange(self.drafter.plan.block, device=hidden.device)
         weight = chosen.of_each(torch.exp(-k / GAMMA).expand(wanted.shape))
         hidden, before = chosen.rows(hidden), chosen.of_each(before)
-        truth = chosen.of_each(truth).clamp_min(0)
         logits = functional.linear(hidden, self._list.head).float()
-        loss = chosen.mean(functional.cross_entropy(logits, truth, reduction="none"), weight)
+        loss = chosen.mean(-(law * logits.log_softmax(-1)).sum(-1), weight)
         if not self.drafter.plan.selector_rank:
             return loss
-        values, ids = logits.topk(CANDIDATES, dim=-1)
-        right = ids == truth[:, None]
+        ids = logits.detach().bfloat16().topk(CANDIDATES, dim=-1).indices
+        values = logits.gather(1, ids)
         scores = self.drafter.energies(hidden, values, self._list.ids[ids], before)
-        entropy = -scores.log_softmax(-1).masked_fill(~right, 0.0).sum(-1)
-        return loss + chosen.mean(entropy, weight * right.any(-1))
+        entropy = -(law.gather(1, ids) * scores.log_softmax(-1)).sum(-1)
+        return loss + chosen.mean(entropy, weight)
 
     @torch.no_grad()
     def accepted(self, lesson: Lesson, drafts: int) -> Tensor:
@@ -95,6 +103,12 @@ class BlockObjective:
             before = here.gather(1, scores.argmax(-1, keepdim=True))[:, 0]
             chosen.append(before.view(anchor.shape))
         return torch.stack(chosen, dim=-1)
+
+
+def _flat(places: Tensor, columns: int) -> Tensor:
+    """Return columns [B, A, K] of rows as places in all rows behind one another."""
+    rows = torch.arange(len(places), device=places.device)
+    return places + columns * rows[:, None, None]
 
 
 def _around(tokens: Tensor, places: Tensor, anchors: Anchors) -> tuple[Tensor, Tensor]:

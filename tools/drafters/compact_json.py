@@ -1,91 +1,119 @@
-"""Which tokens may follow in compact JSON, as tables that a device reads for many rows at once.
-
-Close to the language, not equal to it: strings, nesting and white space are held to, the order of
-keys, colons and commas is left to the model. Text that is to be kept is parsed afterwards.
-"""
+"""Compact JSON as an automaton over bytes: no white space, few levels, no escapes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-import torch
-from torch import Tensor
+from typing import NamedTuple
 
 DEEPEST = 3
-"""Nesting from which on depths are alike."""
-FREE, OVER = 2 * DEEPEST, 2 * DEEPEST + 1
-"""Rows without a rule; rows whose value has ended, which take an end token and nothing else."""
-_OUTSIDE = frozenset(b'{}[]:,"-+.0123456789eE')
-_WORDS = (b"true", b"false", b"null")
+"""Objects and arrays within one another."""
+ARRAY, OBJECT, KEYS_LEFT, KEYS_OVER = "[", "{", "<", ">"
+"""What is open; an outermost object of a form waits for its next key, or has had them all."""
+WORDS = (b"true", b"false", b"null")
+_DIGITS = b"0123456789"
+_NUMBERS = {
+    "minus": {b"0": "zero", b"123456789": "whole"},
+    "zero": {b".": "point", b"eE": "exponent"},
+    "whole": {_DIGITS: "whole", b".": "point", b"eE": "exponent"},
+    "point": {_DIGITS: "fraction"},
+    "fraction": {_DIGITS: "fraction", b"eE": "exponent"},
+    "exponent": {b"+-": "sign", _DIGITS: "power"},
+    "sign": {_DIGITS: "power"},
+    "power": {_DIGITS: "power"},
+}
+"""The phases of a number, and where their bytes lead."""
+_BEGINNING = {b"-": "minus", b"0": "zero", b"123456789": "whole"}
+_ENDED = ("end", "zero", "whole", "fraction", "power")
+"""Phases behind which a value may be over."""
+_AFTER_COMMA = {ARRAY: "value", OBJECT: "key", KEYS_LEFT: "key"}
 
 
-@dataclass(frozen=True, slots=True)
-class JsonTables:
-    """What each token does.
+class State(NamedTuple):
+    """What is open, outermost first, and what is expected or being written.
 
-    Shapes: allowed bool[2 · DEEPEST + 2, V] by the row's state; inside int64[2, V], whether a
-            string is open after the token, by whether one was before; depth int64[2, V], what it
-            adds to the nesting.
+    ``phase`` is one of value, element (or the array's end), member (or the object's end), key,
+    in key, colon, in text, one of a number's, end (of a value: comma or close), form (at the
+    beginning, an object of one), over.
     """
 
-    allowed: Tensor
-    inside: Tensor
-    depth: Tensor
-
-    def states(self, inside: Tensor, depth: Tensor, is_held: Tensor) -> Tensor:
-        """Return the state of every row, int64[B]; a row that is not held is free."""
-        held = inside * DEEPEST + depth.clamp(1, DEEPEST) - 1
-        held = torch.where(depth <= 0, OVER, held)
-        return torch.where(is_held, held, FREE)
+    open: str
+    phase: str
 
 
-def json_tables(
-    vocabulary: Sequence[bytes | None], ends: Sequence[int], device: torch.device
-) -> JsonTables:
-    """Build the tables; None stands for tokens that are no text."""
-    size = len(vocabulary)
-    allowed = torch.zeros((2 * DEEPEST + 2, size), dtype=torch.bool)
-    inside = torch.zeros((2, size), dtype=torch.int64)
-    depth = torch.zeros((2, size), dtype=torch.int64)
-    allowed[FREE] = True
-    allowed[OVER, list(ends)] = True
-    for token, text in enumerate(vocabulary):
-        for start in (0, 1) if text else ():
-            is_legal, after, change, lowest = _walk(text or b"", start)
-            inside[start, token], depth[start, token] = after, change
-            for level in range(1, DEEPEST + 1):
-                fits = level + lowest > 0 or level + lowest == 0 == level + change
-                allowed[start * DEEPEST + level - 1, token] = is_legal and fits
-    return JsonTables(allowed.to(device), inside.to(device), depth.to(device))
+FREE_START, FORM_START = State("", "value"), State("", "form")
+OVER = State("", "over")
 
 
-def _walk(text: bytes, inside: int) -> tuple[bool, int, int, int]:
-    """Return whether a token may stand there, the state after it, its nesting and the lowest."""
-    is_legal, depth, lowest, outside = b"\\" not in text, 0, 0, bytearray()
-    for byte in text:
-        if byte == 0x22:
-            inside ^= 1
-            outside.append(byte)
-        elif inside:
-            is_legal &= byte >= 0x20
+def walk(state: State, text: bytes) -> State | None:
+    """Return the state after a text, None where it may not stand there."""
+    place, at = 0, state
+    while place < len(text):
+        word = next((w for w in WORDS if text.startswith(w, place)), None)
+        if word is not None and at.open and at.phase in ("value", "element"):
+            place, after = place + len(word), State(at.open, "end")
         else:
-            outside.append(byte)
-            depth += (byte in b"{[") - (byte in b"}]")
-            lowest = min(lowest, depth)
-    rest = bytes(outside)
-    for word in _WORDS:
-        rest = rest.replace(word, b"")
-    return is_legal and _OUTSIDE.issuperset(rest), inside, depth, lowest
+            step = _step(at, text[place])
+            if step is None:
+                return None
+            place, after = place + 1, step
+        at = after
+    return at
 
 
-def token_bytes(pieces: Sequence[str | None]) -> list[bytes | None]:
-    """Return what byte-level tokens spell; None where a piece is not spelled in bytes."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    byte_of = {chr(byte): byte for byte in printable}
-    byte_of |= {chr(0x100 + place): byte for place, byte in enumerate(others)}
-    return [
-        bytes(byte_of[c] for c in piece) if piece and byte_of.keys() >= set(piece) else None
-        for piece in pieces
-    ]
+def all_states() -> list[State]:
+    """Return every state that a walk from a start may come to, starts first."""
+    found = dict.fromkeys((FREE_START, FORM_START))
+    waiting = list(found)
+    while waiting:
+        state = waiting.pop()
+        steps = [walk(state, bytes([byte])) for byte in b'{}[]:,"01-.ex'] + [walk(state, b"true")]
+        others = [s for s in (*steps, with_keys_over(state)) if s is not None and s not in found]
+        found |= dict.fromkeys(others)
+        waiting += others
+    return list(found)
+
+
+def with_keys_over(state: State) -> State:
+    """Return the state whose form has had its last key."""
+    return state._replace(open=state.open.replace(KEYS_LEFT, KEYS_OVER))
+
+
+def _step(state: State, byte: int) -> State | None:
+    holder = state.open[-1:]
+    is_value = state.phase in ("value", "element") and state.open
+    if state.phase in ("in key", "in text"):
+        if byte == 0x22:
+            return State(state.open, "colon" if state.phase == "in key" else "end")
+        return state if byte >= 0x20 and byte != 0x5C else None
+    if byte == 0x22:
+        if state.phase in ("member", "key"):
+            return State(state.open, "in key")
+        return State(state.open, "in text") if is_value else None
+    if byte in b"{[" and state.phase in ("value", "element", "form"):
+        return _opened(state, byte)
+    if byte in b"}]":
+        return _closed(state, byte)
+    if byte in b":" and state.phase == "colon":
+        return State(state.open, "value")
+    if byte in b"," and state.phase in _ENDED and holder in _AFTER_COMMA:
+        return State(state.open, _AFTER_COMMA[holder])
+    for several, phase in (_BEGINNING if is_value else _NUMBERS.get(state.phase, {})).items():
+        if byte in several:
+            return State(state.open, phase)
+    return None
+
+
+def _opened(state: State, byte: int) -> State | None:
+    if len(state.open) == DEEPEST:
+        return None
+    if byte in b"[":
+        return State(state.open + ARRAY, "element") if state.phase != "form" else None
+    return State(state.open + (KEYS_LEFT if state.phase == "form" else OBJECT), "member")
+
+
+def _closed(state: State, byte: int) -> State | None:
+    holder, is_empty = state.open[-1:], state.phase in ("element", "member")
+    fits = holder == ARRAY if byte in b"]" else holder in (OBJECT, KEYS_OVER)
+    if not holder or not fits or not (is_empty or state.phase in _ENDED):
+        return None
+    rest = state.open[:-1]
+    return State(rest, "end") if rest else OVER

@@ -12,13 +12,23 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer
 
-from drafters.compact_json import json_tables, token_bytes
 from drafters.corpus import GREEDY, JSON, Dialogues
-from drafters.prompts import SYSTEM, SYSTEMS, chat_prefix, json_task
+from drafters.json_tables import json_tables, token_bytes
+from drafters.prompts import (
+    SYSTEM,
+    SYSTEMS,
+    Form,
+    any_form,
+    chat_prefix,
+    forced_texts,
+    json_task,
+)
 from drafters.target import Target
 from drafters.writing import Task, Turns, Writer, Written
 
-JSON_SHARE, GREEDY_SHARE, OTHER_SYSTEM_SHARE, TEMPERATURE = 0.75, 0.5, 0.1, 0.7
+JSON_SHARE, GREEDY_SHARE, OTHER_SYSTEM_SHARE, TEMPERATURE = 0.7, 0.5, 0.1, 0.7
+OWN_TURN_SHARE = 0.35
+"""Answers in JSON to turns that the target made up, which say nothing of it."""
 SHORTEST_ANSWER = 8
 PASSAGES, PASSAGE_CHARACTERS = 256, 400
 """Texts kept for tasks that ask for facts of one, and their length."""
@@ -40,7 +50,8 @@ class Dictation:
             None if token in special else self._tokenizer.id_to_token(token)
             for token in range(target.shape.vocab)
         ]
-        tables = json_tables(token_bytes(pieces), ends, target.device)
+        tables = json_tables(token_bytes(pieces), ends, target.device, forced_texts())
+        self._forced = tables.starts
         turns = Turns(ends, joint[0], joint[1:], user_tokens=min(160, columns // 2))
         self._writer = Writer(target, rows, columns, turns, tables, self._prefix)
         self._kept: list[tuple[Written, int]] = []
@@ -72,33 +83,33 @@ class Dictation:
         source = self._source
         temperature = 0.0 if source.random() < GREEDY_SHARE else TEMPERATURE
         system = source.choice(SYSTEMS) if source.random() < OTHER_SYSTEM_SHARE else SYSTEM
-        if source.random() >= JSON_SHARE:
+        is_json = source.random() < JSON_SHARE
+        if not is_json or source.random() < OWN_TURN_SHARE:
             tokens = self._encode(chat_prefix(None, system))
-            return Task(tokens, 0, temperature)
+            form = any_form(source) if is_json else None
+            return self._held(Task(tokens, 0, temperature), form)
         while True:
-            user, beginning = json_task(source, self._passages)
+            user, form = json_task(source, self._passages)
             prompt = self._encode(chat_prefix(user, system))
             if len(prompt) < self._longest_prompt:
-                return Task(prompt + self._encode(beginning), len(prompt), temperature, True)
+                return self._held(Task(prompt, len(prompt), temperature), form)
+
+    def _held(self, task: Task, form: Form | None) -> Task:
+        """Return a task whose answer is held to a form of JSON."""
+        if form is None:
+            return task
+        keys = tuple(self._forced[key] for key in form.keys)
+        return task._replace(is_json=True, opening=self._forced[form.opening], keys=keys)
 
     def _keep(self, written: Written) -> bool:
         task, length = written.task, len(written.tokens) - written.answer
         if not written.answer or length < SHORTEST_ANSWER:
-            return False
-        if task.is_json and not (written.has_ended and self._is_json(written)):
             return False
         if not task.is_json and self._source.random() < 0.05:
             text = self.text((written.tokens.tolist(), written.answer))
             self._passages.append(text.split("<|im_end|>")[0][:PASSAGE_CHARACTERS].strip())
         flags = (GREEDY if task.temperature <= 0 else 0) | (JSON if task.is_json else 0)
         self._kept.append((written._replace(tokens=written.tokens.to(torch.int32)), flags))
-        return True
-
-    def _is_json(self, written: Written) -> bool:
-        try:
-            json.loads(self._tokenizer.decode(written.tokens[written.answer : -1].tolist()))
-        except ValueError:
-            return False
         return True
 
     def _encode(self, text: str) -> list[int]:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from drafters.law import told_law
 from drafters.lesson import Lesson
 from drafters.mtp import MtpDrafter
 from drafters.selection import Selection
@@ -14,8 +15,6 @@ from drafters.target import Target
 
 STEP_WEIGHT = 0.8
 """How much less each further step counts."""
-LAW_TEMPERATURE = 0.7
-"""The law that is learned is as sharp as the text that was written."""
 
 
 class MtpObjective:
@@ -30,9 +29,7 @@ class MtpObjective:
         """Return the mean cross entropy between the target's law and the drafter's.
 
         Math: Σ_j 0.8^(j−1) · CE(p_{t+j}, softmax(head g_t^j)) over the shortlist, over every t for
-              which x_{t+1+j} belongs to an answer. p is softmax(head h_{t+j} / 0.7); where an
-              answer was held to JSON the target's own law is not what was written, and p is one
-              at x_{t+1+j}.
+              which x_{t+1+j} belongs to an answer; p is the law that is told behind h_{t+j}.
         """
         padded = lesson.padded(self._steps + 1)
         hidden, followers = padded.hidden, self._followers(padded, self._steps)
@@ -44,15 +41,14 @@ class MtpObjective:
             written = self._list.place_of(padded.tokens[:, there])
             held = padded.is_json[:, None].expand_as(written)
             chosen = Selection.of(padded.answered[:, there] & ~(held & (written < 0)))
-            truth = functional.linear(
-                chosen.rows(hidden[:, step : step + columns]), self._list.head
+            law = told_law(
+                chosen.rows(hidden[:, step : step + columns]),
+                chosen.of_each(written),
+                chosen.of_each(held),
+                self._list,
             )
             ours = functional.linear(chosen.rows(guess).to(self._target.dtype), self._list.head)
-            law = (truth.float() / LAW_TEMPERATURE).softmax(-1)
-            logs = ours.float().log_softmax(-1)
-            soft = -(law * logs).sum(-1)
-            hard = -logs.gather(1, chosen.of_each(written).clamp_min(0)[:, None])[:, 0]
-            entropy = chosen.mean(torch.where(chosen.of_each(held), hard, soft))
+            entropy = chosen.mean(-(law * ours.float().log_softmax(-1)).sum(-1))
             total = total + STEP_WEIGHT ** (step - 1) * entropy
         return total
 

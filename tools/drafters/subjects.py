@@ -71,6 +71,33 @@ FIELDS = {
     "ingredients": Field("array", ('["flour","sugar","eggs"]',)),
     "steps": Field("array", ('["Mix it.","Bake it."]',)),
 }
+OTHER_KEYS = {
+    "string": (
+        "first_name", "last_name", "street", "state", "zip_code", "company", "job", "occupation",
+        "department", "category", "genre", "status", "message", "reason", "sentiment", "label",
+        "topic", "question", "answer", "comment", "notes", "text", "content", "url", "website",
+        "image", "time", "start", "end", "from", "to", "platform", "product", "brand", "model",
+        "material", "currency", "unit", "location", "region", "capital", "continent", "climate",
+        "customer", "seller", "sender", "username", "role", "gender", "species", "habitat", "diet",
+        "birthday", "created_at", "deadline", "priority", "result", "winner", "venue", "director",
+        "publisher", "format", "version", "code", "symbol", "weather", "mood", "style", "cause",
+        "difficulty", "purpose", "origin", "place", "event", "subject", "instructions", "fullName",
+        "firstName", "postalCode", "phoneNumber", "startDate", "eventName", "favorite_food",
+    ),
+    "integer": (
+        "count", "quantity", "number", "pages", "duration", "calories", "servings", "capacity",
+        "floor", "stock", "height", "width", "distance", "temperature", "views", "likes",
+        "minutes", "day", "month", "seats", "founded", "userId", "published_year",
+    ),
+    "number": ("cost", "total", "amount", "salary", "discount", "tax", "latitude", "score"),
+    "boolean": ("is_active", "completed", "verified", "enabled", "in_stock", "isAvailable"),
+    "array": (
+        "keywords", "features", "skills", "hobbies", "genres", "authors", "actors", "options",
+        "colors", "languages", "friends", "tasks", "people", "topics", "examples", "benefits",
+    ),
+    "object": ("dimensions", "owner", "details", "settings", "contact", "metadata"),
+}  # fmt: skip
+"""Keys of schemas that a request does not show, by their kind."""
 FIRST_NAMES = (
     "Alice", "Bob", "Maria", "John", "Sarah", "David", "Emma", "Liam", "Olivia", "Noah", "Ava",
     "James", "Sofia", "Ahmed", "Yuki", "Carlos", "Anna", "Peter", "Grace", "Tom", "Lucy", "Mark",

@@ -14,23 +14,33 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from drafters.compact_json import JsonTables
+from drafters.json_tables import JsonTables
 from drafters.target import Target, rotation
 
 STRIDE = 16
 """Steps between two looks at which rows have ended."""
+MOST_KEYS = 8
+"""Forced texts of one task behind its opening."""
+ROW_NUMBERS = (
+    "place", "given", "answer", "json", "is_json", "done", "ended", "forced", "next", "keys",
+)  # fmt: skip
+"""What is kept of every row; ``keys`` counts its keys, ``next`` is the next of them."""
 
 
 class Task(NamedTuple):
     """What one row is given; with ``answer`` 0 it makes up its own user turn first.
 
-    ``is_json`` holds the answer to compact JSON. Temperature 0 is greedy.
+    ``is_json`` holds the answer to compact JSON, which begins as the forced text ``opening`` says
+    and goes on with the keys of the forced texts ``keys``, no more and no less, if there are any.
+    Temperature 0 is greedy.
     """
 
     tokens: list[int]
     answer: int
     temperature: float
     is_json: bool = False
+    opening: int = 0
+    keys: tuple[int, ...] = ()
 
 
 class Written(NamedTuple):
@@ -50,7 +60,7 @@ class Turns:
     """Where turns end and how an answer is opened after a user turn that was made up.
 
     Units: ``user_tokens``, the longest such prompt, in tokens from the beginning; ``json_tokens``,
-           the longest JSON answer: what has not closed by then seldom does.
+           where a JSON answer is cut: what has not closed by then seldom does.
     """
 
     ends: Sequence[int]
@@ -58,7 +68,7 @@ class Turns:
     opening: Sequence[int]
     user_temperature: float = 1.0
     user_tokens: int = 128
-    json_tokens: int = 160
+    json_tokens: int = 96
 
 
 class Writer:
@@ -84,8 +94,8 @@ class Writer:
         self._ends = torch.tensor(list(turns.ends), device=device)
         self._opening = torch.tensor(list(turns.opening), dtype=torch.int64, device=device)
         self._tokens = torch.zeros((rows, columns), dtype=torch.int64, device=device)
-        names = ("place", "given", "answer", "inside", "depth", "is_json", "done", "ended")
-        self._row = {n: torch.zeros(rows, dtype=torch.int64, device=device) for n in names}
+        self._row = {n: torch.zeros(rows, dtype=torch.int64, device=device) for n in ROW_NUMBERS}
+        self._keys_to_come = torch.zeros((rows, MOST_KEYS), dtype=torch.int64, device=device)
         self._temperature = torch.zeros(rows, device=device)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._has_prefix = [False] * rows
@@ -151,10 +161,15 @@ class Writer:
             "given": [len(task.tokens) for task in given],
             "answer": [task.answer for task in given],
             "is_json": [int(task.is_json) for task in given],
+            "json": [self._tables.start(bool(task.keys)) if self._tables else 0 for task in given],
+            "forced": [task.opening for task in given],
+            "keys": [len(task.keys) for task in given],
         }
         for name, row_values in self._row.items():
             new = torch.tensor(values.get(name, [0] * len(filled)), device=device)
             row_values.index_copy_(0, where, new)
+        keys = [[*task.keys, *[0] * (MOST_KEYS - len(task.keys))] for task in given]
+        self._keys_to_come.index_copy_(0, where, torch.tensor(keys, device=device))
         temperatures = torch.tensor([task.temperature for task in given], device=device)
         self._temperature.index_copy_(0, where, temperatures)
 
@@ -217,9 +232,10 @@ class Writer:
         scores = logits.sub_(noise.mul_(temperature[:, None]))
         if self._tables is not None:
             following = row["place"] + 1
-            is_held = (row["is_json"] > 0) & (row["answer"] > 0) & (following > row["answer"])
-            state = self._tables.states(row["inside"], row["depth"], is_held)
-            scores.masked_fill_(~self._tables.allowed[state], -torch.inf)
+            has_begun = (following > row["answer"]) | (row["forced"] > 0)
+            is_held = (row["is_json"] > 0) & (row["answer"] > 0) & has_begun
+            masks = self._tables.masks(row["json"], row["forced"], is_held)
+            scores.masked_fill_(~masks, -torch.inf)
         return scores.argmax(-1)
 
     def _settle(self, drawn: Tensor) -> None:
@@ -254,11 +270,13 @@ class Writer:
         row["answer"].copy_(torch.where(opens, answer, row["answer"]))
 
     def _follow_json(self, follows: Tensor, token: Tensor) -> None:
+        """Move the JSON state of rows behind a token; where a key begins, its text is forced."""
         if self._tables is None:
             return
         row = self._row
-        inside, depth = (
-            table[row["inside"], token] for table in (self._tables.inside, self._tables.depth)
-        )
-        row["inside"].copy_(torch.where(follows, inside, row["inside"]))
-        row["depth"].add_(torch.where(follows, depth, torch.zeros_like(depth)))
+        place = row["next"].clamp(max=MOST_KEYS - 1)[:, None]
+        key = self._keys_to_come.gather(1, place)[:, 0]
+        is_last = row["next"] + 1 >= row["keys"]
+        json, forced, begins = self._tables.moved(row["json"], row["forced"], key, is_last, token)
+        for name, value in (("json", json), ("forced", forced), ("next", row["next"] + begins)):
+            row[name].copy_(torch.where(follows, value, row[name]))
