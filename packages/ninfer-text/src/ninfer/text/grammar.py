@@ -6,7 +6,7 @@ core. Every node describes a set of texts; a token node describes one token what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -210,30 +210,6 @@ def references(node: Node) -> list[str]:
             found.append(current.rule)
         elif below := children(current):
             pending.extend(reversed(below))
-    return found
-
-
-def least_rules(
-    rules: Mapping[str, Node],
-    holds: Callable[[Node, Set[str]], bool],
-    sure: Set[str] = frozenset(),
-) -> set[str]:
-    """Return the rules that a property holds of, which bodies have by the rules they call.
-
-    Math: the least fixed point; ``sure`` rules have it whatever their bodies say.
-    """
-    users: dict[str, list[str]] = {}
-    pending = [name for name in rules if name not in sure]
-    for name in pending:
-        for used in references(rules[name]):
-            if used not in sure:
-                users.setdefault(used, []).append(name)
-    found = rules.keys() & sure
-    while pending:
-        name = pending.pop()
-        if name not in found and holds(rules[name], found):
-            found.add(name)
-            pending.extend(users.get(name, ()))
     return found
 
 

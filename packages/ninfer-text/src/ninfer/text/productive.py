@@ -13,15 +13,14 @@ from ninfer.text.grammar import (
     Grammar,
     Literal,
     Node,
-    Reference,
     Repetition,
     TokenTerminal,
     alternation,
     concatenation,
-    least_rules,
     references,
     repetition,
 )
+from ninfer.text.properties import holds, least_rules
 
 
 def without_dead_branches(grammar: Grammar) -> Grammar:
@@ -36,32 +35,28 @@ def without_dead_branches(grammar: Grammar) -> Grammar:
     return Grammar(entry, {n: _cut(grammar.rules[n], productive) for n in reached & productive})
 
 
-def productive_rules(rules: Mapping[str, Node], sure: Set[str] = frozenset()) -> set[str]:
+def productive_rules(rules: Mapping[str, Node], sure: Set[str] = frozenset()) -> frozenset[str]:
     """Return the names of the rules that have a finite word; of ``sure`` ones that is known."""
-    return least_rules(rules, _has_word, sure)
+    return least_rules(rules, _is_inhabited, sure)
 
 
 def _has_word(node: Node, productive: Set[str]) -> bool:
-    if type(node) is Reference:
-        return node.rule in productive
-    if type(node) is Concatenation:
-        return all(_has_word(item, productive) for item in node.items)
-    if type(node) is Alternation:
-        return any(_has_word(option, productive) for option in node.options)
-    match node:
+    return holds(node, _is_inhabited, productive)
+
+
+def _is_inhabited(leaf: Node) -> bool:
+    match leaf:
         case Characters(members):
             return bool(members)
         case TokenTerminal(ids):
             return bool(ids)
         case Automaton(dfa):
             return not dfa.is_empty
-        case Repetition(item, low):
-            return low == 0 or _has_word(item, productive)
         case _:
             return True
 
 
-def _cut(node: Node, productive: set[str]) -> Node:
+def _cut(node: Node, productive: Set[str]) -> Node:
     if not _has_word(node, productive):
         return NOTHING
     match node:

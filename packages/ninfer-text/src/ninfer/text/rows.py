@@ -10,38 +10,32 @@ from collections.abc import Mapping, Set
 from itertools import groupby
 
 from ninfer.text.grammar import (
-    Alternation,
     Automaton,
     Concatenation,
     Literal,
     Node,
-    Reference,
     Repetition,
     children,
-    least_rules,
     repetition,
     with_children,
 )
+from ninfer.text.properties import holds, least_rules
 
 
-def nullable_rules(rules: Mapping[str, Node]) -> set[str]:
+def nullable_rules(rules: Mapping[str, Node]) -> frozenset[str]:
     """Return the rules that have the empty text."""
-    return least_rules(rules, is_nullable)
+    return least_rules(rules, _is_empty)
 
 
 def is_nullable(node: Node, nullable: Set[str]) -> bool:
     """Return whether a node has the empty text, given the rules that have it."""
-    match node:
+    return holds(node, _is_empty, nullable)
+
+
+def _is_empty(leaf: Node) -> bool:
+    match leaf:
         case Literal(text):
             return not text
-        case Reference(rule):
-            return rule in nullable
-        case Repetition(item, low):
-            return low == 0 or is_nullable(item, nullable)
-        case Concatenation(items):
-            return all(is_nullable(item, nullable) for item in items)
-        case Alternation(options):
-            return any(is_nullable(option, nullable) for option in options)
         case Automaton(dfa):
             return bool(dfa.accepting[0])
         case _:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from ninfer.contract.location import JsonPointer
 from ninfer.text.grammar import NOTHING, Node, Reference
@@ -11,12 +11,12 @@ from ninfer.text.schema.formula import Formula
 from ninfer.text.schema.shapes import Value
 
 
-def is_productive(node: Node, productive: set[str]) -> bool:
+def is_productive(node: Node, productive: Set[str]) -> bool:
     """Return whether an emitted node has a word; emission only names rules or texts."""
     return node != NOTHING and not (isinstance(node, Reference) and node.rule not in productive)
 
 
-def unsatisfiable_place(emission: Emission, productive: set[str]) -> JsonPointer:
+def unsatisfiable_place(emission: Emission, productive: Set[str]) -> JsonPointer:
     """Return the place of the schema that leaves nothing, following required children down."""
     formula = emission.reduction.root
     place = JsonPointer()
