@@ -59,6 +59,33 @@ def test_a_body_over_the_limit_is_a_413():
         assert reply.json()["error"]["code"] == "request_too_large"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"CONNECT x:1 HTTP/1.1",
+        b"GET ? HTTP/1.1",
+        b"GET \\ HTTP/1.1",
+        b"GET http://[::1/health HTTP/1.1",
+        b"GET http://x:99999999/health HTTP/1.1",
+        b"GET /health?\x00 HTTP/1.1",
+        b"GET /\xff HTTP/1.1",
+        b"no request",
+        b"PRI * HTTP/2.0",
+    ],
+)
+def test_a_line_that_is_no_request_gets_a_reply_and_leaves_no_trace(line, caplog):
+    with scripted_engine("x") as engine, serving(engine) as url:
+        place = ("127.0.0.1", int(url.rpartition(":")[2]))
+        with socket.create_connection(place, timeout=10) as connection:
+            connection.sendall(line + b"\r\nHost: x\r\n\r\n")
+            reply = b"".join(iter(lambda: connection.recv(4096), b""))
+        assert httpx.get(f"{url}/health").is_success
+    head, _, told = reply.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(told)["error"]["message"]
+    assert not caplog.records
+
+
 def test_silence_is_filled_with_comments():
     options = ServerOptions(port=0, model_id=MODEL_ID, silence_seconds=0.02)
     engine = scripted_engine("abc", fault=slow(0.1))

@@ -26,6 +26,7 @@ from ninfer.gateway.openai.errors import error_record
 from ninfer.gateway.openai.models import models
 from ninfer.gateway.options import ServerOptions
 from ninfer.gateway.page.routes import page
+from ninfer.gateway.request import WireRequest
 from ninfer.gateway.responses.routes import responses
 from ninfer.gateway.responses.store import ResponseStore
 from ninfer.gateway.state import (
@@ -47,7 +48,8 @@ _CODES = {404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
 
 def create_app(engine: Engine, options: ServerOptions) -> App:
     """Return an app that serves one engine; the caller owns and closes the engine."""
-    app: App = Sanic(f"ninfer-{secrets.token_hex(4)}", configure_logging=False)
+    name = f"ninfer-{secrets.token_hex(4)}"
+    app: App = Sanic(name, configure_logging=False, request_class=WireRequest)
     app.config.REQUEST_MAX_SIZE = options.max_body_bytes
     # A long answer is no stuck response: the engine's own limits end it.
     app.config.RESPONSE_TIMEOUT = _DAY_SECONDS
