@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from ninfer.runtime.models.gated_delta import fold, fold_all, gated_delta, unit_lower_inverse
+from ninfer.runtime.models.gated_delta_chunk import gated_delta_chunk
 
 torch.set_num_threads(1)
+RULES = [gated_delta, gated_delta_chunk]
 
 
 def recurrence(q, k, v, g, beta, state):
@@ -35,23 +37,25 @@ def random_block(columns, seed):
     return q, k, v, g, beta, draw(rows, heads, dk, dv)
 
 
-@pytest.mark.parametrize("columns", [1, 2, 15, 64, 65, 150])
-def test_a_block_reads_what_the_recurrence_reads(columns):
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("columns", [1, 2, 15, 64, 65, 150, 320])
+def test_a_block_reads_what_the_recurrence_reads(columns, rule):
     block = random_block(columns, columns)
     expected, states = recurrence(*block)
-    read, records = gated_delta(*(x.float() for x in block))
+    read, records = rule(*(x.float() for x in block))
     torch.testing.assert_close(read.double(), expected, atol=1e-4, rtol=1e-4)
     end = fold_all(block[-1].float(), records).double()
     torch.testing.assert_close(end, states[-1], atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("columns", [1, 16, 100])
-def test_every_prefix_of_a_block_can_be_folded(columns):
+def test_every_prefix_of_a_block_can_be_folded(columns, rule):
     block = random_block(columns, 7)
     _, states = recurrence(*block)
     state = block[-1].float()
     kept = state.clone()
-    _, records = gated_delta(*(x.float() for x in block))
+    _, records = rule(*(x.float() for x in block))
     for accepted in {0, 1, columns // 2, columns}:
         counts = torch.tensor([accepted, columns - accepted, min(1, columns)])
         folded = fold(state, records, counts)
@@ -71,9 +75,10 @@ def test_a_padding_column_leaves_the_state_alone():
     torch.testing.assert_close(*ends, atol=1e-5, rtol=1e-5)
 
 
-def test_strong_decay_does_not_overflow():
+@pytest.mark.parametrize("rule", RULES)
+def test_strong_decay_does_not_overflow(rule):
     q, k, v, g, beta, state = (x.float() for x in random_block(64, 5))
-    read, records = gated_delta(q, k, v, g - 20.0, beta, state)
+    read, records = rule(q, k, v, g - 20.0, beta, state)
     assert read.isfinite().all()
     assert fold(state, records, torch.tensor([0, 3, 64])).isfinite().all()
 

@@ -13,6 +13,7 @@ from ninfer.contract import IntegrityError
 from ninfer.runtime.models.config import DecoderConfig, DeltaConfig
 from ninfer.runtime.models.forward_batch import ForwardBatch
 from ninfer.runtime.models.gated_delta import gated_delta
+from ninfer.runtime.models.gated_delta_chunk import gated_delta_chunk
 from ninfer.runtime.models.kernels import has_kernels
 from ninfer.runtime.models.kv_pool import KvPool
 from ninfer.runtime.models.linear import LinearStrategy
@@ -104,7 +105,7 @@ class DeltaBlock:
         if plan.is_whole:
             # A whole chunk of a prompt: many columns, and the states after them are wanted.
             found = states.index_select(0, rows)
-            read, records = gated_delta(*ready, found)
+            read, records = gated_delta_chunk(*ready, found)
             pool.record(plan, inputs, found, records)
         else:
             read, records = gated_delta_rows(*ready, states, rows)
