@@ -268,10 +268,11 @@ def test_a_failing_engine_exits_1(ninfer):
     assert outcome.err.startswith("\nerror: the engine stopped")
 
 
-def test_threads_are_at_least_one(ninfer):
-    outcome = ninfer("run", "--prompt", "Hi", "--threads", "0")
+@pytest.mark.parametrize("count", ["0", "1025"])
+def test_threads_are_at_least_one_and_no_more_than_machines_start(ninfer, count):
+    outcome = ninfer("run", "--prompt", "Hi", "--threads", count)
     assert outcome.status == 2
-    assert "--threads" in outcome.err
+    assert outcome.err.startswith("error: --threads: ")
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ class Opening:
         (["extra"], "unrecognized arguments: extra"),
         (["--port"], "--port: expected one argument"),
         (["--default-max-tokens", "-5"], "--default-max-tokens: -5 is less than 1"),
+        (["--threads", "1025"], "--threads: 1025 is over 1024"),
         (["--max-body-bytes", "0"], "--max-body-bytes: 0 is less than 1"),
         (["--response-store-records", "-1"], "--response-store-records: -1 is less than 0"),
         (["--response-store-bytes", "-1"], "--response-store-bytes: -1 is less than 0"),

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ninfer.contract import MOST_THREADS
+
 Model = Annotated[
     Path | None,
     typer.Option(
@@ -22,5 +24,10 @@ Device = Annotated[
 PrefillChunk = Annotated[int, typer.Option(min=1, help="Prompt tokens at once.")]
 Threads = Annotated[
     int | None,
-    typer.Option(min=1, help="CPU threads; default: as torch chooses.", show_default=False),
+    typer.Option(
+        min=1,
+        max=MOST_THREADS,
+        help="CPU threads; default: as torch chooses.",
+        show_default=False,
+    ),
 ]

@@ -96,6 +96,7 @@ from ninfer.contract.prompt import (
 )
 from ninfer.contract.request import (
     MOST_DRAFTS,
+    MOST_THREADS,
     EngineOptions,
     ExecutionOptions,
     OutputOptions,
@@ -206,6 +207,7 @@ __all__ = [
     "TokenVocabulary",
     # mask
     "MOST_DRAFTS",
+    "MOST_THREADS",
     "DRAFT_LIMIT",
     "Lookahead",
     "MaskProvider",

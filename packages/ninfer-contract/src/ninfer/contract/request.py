@@ -78,6 +78,9 @@ class RequestOptions:
 MOST_DRAFTS = 15
 """Drafts of one row and round at most."""
 
+MOST_THREADS = 1024
+"""Threads of the CPU at most; what a machine cannot start ends its process without a word."""
+
 
 class SpeculativeBackend(Enum):
     """How drafts are proposed."""
@@ -133,6 +136,8 @@ class EngineOptions:
                 raise ValueError(f"{name}: {getattr(self, name)} is less than 1")
         if self.compute_threads is not None and self.compute_threads < 1:
             raise ValueError(f"compute_threads: {self.compute_threads} is less than 1")
+        if self.compute_threads is not None and self.compute_threads > MOST_THREADS:
+            raise ValueError(f"compute_threads: {self.compute_threads} is over {MOST_THREADS}")
         for name in ("grammar_cache_bytes", "host_snapshot_bytes", "state_checkpoint_bytes"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name}: {getattr(self, name)} is negative")
