@@ -5,53 +5,19 @@ Whatever the language generates validates; values that do not validate are not i
 a place that exists.
 """
 
-import json
 import os
-import random
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ninfer.contract import JsonPointer, RequestError, UnknownKeywords, UnsatisfiableConstraint
-from ninfer.text.schema.reduction import Reduction
-from ninfer.text.schema.source import read_schema
-from support.schema_forms import Forms
-from support.schema_language import accepts, compiled, compiler
+from ninfer.contract import RequestError, UnsatisfiableConstraint
+from support.schema_checks import check_language, check_refusal
+from support.schema_language import compiled
 from support.schema_strategies import schemas
-from support.schema_walks import compact, near_misses, random_word, validator
+from support.schema_walks import validator
 
 EXAMPLES = 4000 if os.environ.get("NINFER_SLOW") else 100
-WALKS = 6
 KNOWN_LIMITS = {"conjunctions", "comparisons", "grammar_rules", "json_depth", "reference_depth"}
-
-
-def resolve(document, pointer: JsonPointer):
-    for token in pointer.tokens:
-        document = document[int(token)] if isinstance(document, list) else document[token]
-    return document
-
-
-def check_refusal(schema, error: RequestError):
-    assert isinstance(error.location, JsonPointer), error
-    resolve(schema, error.location)
-
-
-def check_language(schema, seed: int):
-    judge = validator(schema)
-    source = random.Random(seed)
-    forms = Forms(Reduction(read_schema(json.dumps(schema), UnknownKeywords.REFUSE)))
-    for _ in range(WALKS):
-        word = random_word(compiler().matcher(compiled(schema)), source)
-        if word is None:
-            continue
-        value = json.loads(word.decode())
-        if "Infinity" in compact(value):
-            continue  # the empty schema allows numbers that this reader does not have
-        assert judge.is_valid(value), f"{schema} generates {word!r}"
-        assert forms.has(value, forms.reduction.root), f"{schema}: the form lacks {word!r}"
-        for miss in near_misses(value, source):
-            valid = judge.is_valid(miss)
-            assert valid or not any(accepts(schema, t) for t in forms.texts(miss)), compact(miss)
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))

@@ -27,16 +27,20 @@ def compiled(schema: Any, unknown: UnknownKeywords = UnknownKeywords.REFUSE) -> 
     return compiler().compile(OutputConstraint.json_schema(source_of(schema), unknown))
 
 
-def matcher_at(schema: Any, text: str | bytes) -> Matcher | None:
+def matcher_at(
+    schema: Any, text: str | bytes, unknown: UnknownKeywords = UnknownKeywords.REFUSE
+) -> Matcher | None:
     """Return a matcher behind a text, or None where the language has no word with that prefix."""
-    matcher = compiler().matcher(compiled(schema))
+    matcher = compiler().matcher(compiled(schema, unknown))
     data = text.encode() if isinstance(text, str) else text
     return matcher if matcher.feed(data) == len(data) else None
 
 
-def accepts(schema: Any, text: str | bytes) -> bool:
+def accepts(
+    schema: Any, text: str | bytes, unknown: UnknownKeywords = UnknownKeywords.REFUSE
+) -> bool:
     """Return whether a text is a word of a schema's language."""
-    matcher = matcher_at(schema, text)
+    matcher = matcher_at(schema, text, unknown)
     return matcher is not None and matcher.can_end
 
 

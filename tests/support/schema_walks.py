@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
@@ -45,16 +44,38 @@ def random_word(matcher: Matcher, source: random.Random, limit: int = 400) -> by
 def validator(schema: Any) -> Any:
     """Return the independent judge of a schema, with ECMAScript's reading of patterns."""
     kind = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
-    return jsonschema.validators.extend(kind, {"pattern": _pattern})(schema)
+    return kind(_with_own_patterns(schema))
+
+
+_VALUES = frozenset(("const", "enum", "default", "examples"))
+_NAMED = frozenset(("properties", "$defs", "definitions", "dependentSchemas", "dependencies"))
+
+
+def _with_own_patterns(schema: Any) -> Any:
+    """Return a schema with its patterns in this language's own syntax."""
+    if isinstance(schema, list):
+        return [_with_own_patterns(item) for item in schema]
+    return _translated(schema) if isinstance(schema, dict) else schema
+
+
+def _translated(schema: dict[str, Any]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for word, value in schema.items():
+        if word in _VALUES:
+            out[word] = value
+        elif word == "pattern" and isinstance(value, str):
+            out[word] = ecma(value)
+        elif word == "patternProperties" and isinstance(value, dict):
+            out[word] = {ecma(name): _with_own_patterns(below) for name, below in value.items()}
+        elif word in _NAMED and isinstance(value, dict):
+            out[word] = {name: _with_own_patterns(below) for name, below in value.items()}
+        else:
+            out[word] = _with_own_patterns(value)
+    return out
 
 
 _SPACE = r"\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _CLASSES = {"d": "0-9", "w": "A-Za-z0-9_", "s": _SPACE}
-
-
-def _pattern(_: Any, pattern: str, instance: Any, __: Any) -> Iterator[Any]:
-    if isinstance(instance, str) and not re.search(ecma(pattern), instance):
-        yield jsonschema.ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
 def ecma(pattern: str) -> str:
