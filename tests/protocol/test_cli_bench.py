@@ -4,33 +4,22 @@ import csv
 import io
 import json
 import xml.etree.ElementTree as ElementTree
-from typing import NamedTuple
 
 import pytest
 
 from ninfer.cli.bench.chart import Bar, Panel, bar_chart
 from ninfer.cli.bench.grid import length_tests
-from ninfer.cli.main import run_command
-from ninfer.cli.services import Services
-from support.answering import opening
+from support.command import Outcome, outcome_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 TINY = ("-p", "6", "-n", "3", "-r", "2")
 
 
-class Outcome(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-
 @pytest.fixture
 def bench(capsysbinary):
     def run(*arguments: str, **program) -> Outcome:
-        services = Services(opening("a b c d e f g h", **program))
-        status = run_command(["bench", *arguments], services)
-        captured = capsysbinary.readouterr()
-        return Outcome(status, captured.out.decode(), captured.err.decode())
+        script = "a b c d e f g h"
+        return outcome_of(capsysbinary, "bench", *arguments, script=script, **program)
 
     return run
 
@@ -107,7 +96,7 @@ def test_speculation_is_counted(bench):
 
 
 def test_csv_has_one_line_per_repetition(bench):
-    rows = list(csv.DictReader(io.StringIO(bench(*TINY, "-b", "2", "-o", "csv").out)))
+    rows = list(csv.DictReader(io.StringIO(bench(*TINY, "-b", "2", "-o", "csv").out.decode())))
     assert [(r["test"], r["repetition"]) for r in rows] == [
         ("pp6", "0"),
         ("pp6", "1"),
@@ -120,7 +109,7 @@ def test_csv_has_one_line_per_repetition(bench):
 
 
 def test_the_table_has_a_line_per_case(bench):
-    load, head, *lines = bench(*TINY, "--constraint", "none,json_object").out.splitlines()
+    load, head, *lines = bench(*TINY, "--constraint", "none,json_object").out.decode().splitlines()
     assert load.startswith("model embedded, loaded in ")
     assert head.split()[:3] == ["test", "constraint", "batch"]
     assert [line.split()[:3] for line in lines] == [
@@ -135,7 +124,7 @@ def test_numbers_and_chart_go_to_files(bench, tmp_path):
     numbers, chart = tmp_path / "bench.json", tmp_path / "bench.svg"
     outcome = bench(*TINY, "-o", "json", "--output-file", str(numbers), "--plot", str(chart))
     assert outcome.status == 0
-    assert outcome.out == ""
+    assert outcome.out == b""
     tests = json.loads(numbers.read_text())["tests"]
     texts = [node.text for node in ElementTree.parse(chart).iter(SVG + "text")]
     assert "Prompt tokens per second" in texts
@@ -179,6 +168,6 @@ def test_equal_tests_run_once():
 def test_bad_input_exits_2_before_anything_is_measured(bench, flags, line):
     outcome = bench(*flags)
     assert outcome.status == 2
-    assert outcome.out == ""
+    assert outcome.out == b""
     assert outcome.err.startswith(line)
     assert outcome.err.count("\n") == 1

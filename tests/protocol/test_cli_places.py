@@ -4,13 +4,10 @@ import json
 import os
 import subprocess
 import sys
-from typing import NamedTuple
 
 import pytest
 
-from ninfer.cli.main import run_command
-from ninfer.cli.services import Services
-from support.answering import opening
+from support.command import Outcome, outcome_of
 
 ASKED = {"role": "user", "content": "x"}
 BAD_CALL = {
@@ -25,18 +22,10 @@ def tool(name: str, **function) -> dict:
     return {"type": "function", "function": {"name": name} | function}
 
 
-class Outcome(NamedTuple):
-    status: int
-    out: bytes
-    err: str
-
-
 @pytest.fixture
 def ninfer(capsysbinary):
     def run(*arguments: str) -> Outcome:
-        status = run_command(list(arguments), Services(opening("hi")))
-        captured = capsysbinary.readouterr()
-        return Outcome(status, captured.out, captured.err.decode())
+        return outcome_of(capsysbinary, *arguments, script="hi")
 
     return run
 

@@ -1,27 +1,17 @@
 """``ninfer run`` over a scripted engine: bytes, reports, exit statuses."""
 
 import json
-from typing import NamedTuple
 
 import pytest
 
-from ninfer.cli.main import run_command
-from ninfer.cli.services import Services
-from support.answering import THINKING_TEMPLATE, opening
-
-
-class Outcome(NamedTuple):
-    status: int
-    out: bytes
-    err: str
+from support.answering import THINKING_TEMPLATE
+from support.command import Outcome, outcome_of
 
 
 @pytest.fixture
 def ninfer(capsysbinary):
     def run(*arguments: str, script="Paris is a city.", **program) -> Outcome:
-        status = run_command(list(arguments), Services(opening(script, **program)))
-        captured = capsysbinary.readouterr()
-        return Outcome(status, captured.out, captured.err.decode())
+        return outcome_of(capsysbinary, *arguments, script=script, **program)
 
     return run
 

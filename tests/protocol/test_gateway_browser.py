@@ -5,16 +5,13 @@ import json
 
 import pytest
 
-from ninfer.contract import EngineOptions
-from support.answering import scripted_engine
 from support.browser import open_page
-from support.serving import serving
+from support.serving import scripted_server
 
 
 @pytest.fixture(scope="module")
 def url():
-    options = EngineOptions(max_concurrency=2)
-    with scripted_engine("free", options) as engine, serving(engine) as address:
+    with scripted_server("free", rows=2) as address:
         yield address
 
 

@@ -8,17 +8,14 @@ import openai
 import pydantic
 import pytest
 
-from ninfer.contract import EngineOptions
-from support.answering import scripted_engine
-from support.serving import MODEL_ID, serving
+from support.serving import MODEL_ID, scripted_server
 
 SCRIPT = "Die Größe von 上海 is large."
 
 
 @pytest.fixture(scope="module")
 def url():
-    options = EngineOptions(max_concurrency=4)
-    with scripted_engine(SCRIPT, options) as engine, serving(engine) as address:
+    with scripted_server(SCRIPT) as address:
         yield address
 
 

@@ -8,9 +8,7 @@ import openai
 import pydantic
 import pytest
 
-from ninfer.contract import EngineOptions
-from support.answering import scripted_engine
-from support.serving import MODEL_ID, serving
+from support.serving import MODEL_ID, scripted_server
 
 SCRIPT = "free as a bird"
 MESSAGES = [{"role": "user", "content": "x"}]
@@ -24,8 +22,7 @@ class Weather(pydantic.BaseModel):
 
 @pytest.fixture(scope="module")
 def url():
-    options = EngineOptions(max_concurrency=4)
-    with scripted_engine(SCRIPT, options) as engine, serving(engine) as address:
+    with scripted_server(SCRIPT) as address:
         yield address
 
 

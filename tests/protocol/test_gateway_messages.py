@@ -6,9 +6,8 @@ import anthropic
 import httpx
 import pytest
 
-from ninfer.contract import EngineOptions
-from support.answering import THINKING_TEMPLATE, scripted_engine
-from support.serving import serving
+from support.answering import THINKING_TEMPLATE
+from support.serving import scripted_server
 
 SCRIPT = "Die Größe von 上海 is large."
 THOUGHT = "Let me see."
@@ -16,16 +15,14 @@ THOUGHT = "Let me see."
 
 @pytest.fixture(scope="module")
 def url():
-    options = EngineOptions(max_concurrency=4)
-    with scripted_engine(SCRIPT, options) as engine, serving(engine) as address:
+    with scripted_server(SCRIPT) as address:
         yield address
 
 
 @pytest.fixture(scope="module")
 def thinking_url():
     script = f"{THOUGHT}\n</think>\n\n{SCRIPT}"
-    engine = scripted_engine(script, template=THINKING_TEMPLATE)
-    with engine, serving(engine) as address:
+    with scripted_server(script, template=THINKING_TEMPLATE) as address:
         yield address
 
 

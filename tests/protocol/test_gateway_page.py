@@ -9,15 +9,12 @@ import httpx
 import jsonschema
 import pytest
 
-from ninfer.contract import EngineOptions
-from support.answering import scripted_engine
-from support.serving import MODEL_ID, serving
+from support.serving import MODEL_ID, scripted_server
 
 
 @pytest.fixture(scope="module")
 def url():
-    options = EngineOptions(max_concurrency=2)
-    with scripted_engine("free", options) as engine, serving(engine) as address:
+    with scripted_server("free", rows=2) as address:
         yield address
 
 

@@ -5,9 +5,7 @@ import json
 import httpx
 import pytest
 
-from ninfer.contract import EngineOptions
-from support.answering import scripted_engine
-from support.serving import MODEL_ID, serving
+from support.serving import MODEL_ID, scripted_server
 
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 INPUT_TOKENS, COUNT_TOKENS = "/v1/responses/input_tokens", "/v1/messages/count_tokens"
@@ -28,8 +26,7 @@ def url():
     def script(conversation: str) -> str:
         return "seen" if "I refuse" in conversation else "unseen"
 
-    options = EngineOptions(max_concurrency=2)
-    with scripted_engine(script, options) as engine, serving(engine) as address:
+    with scripted_server(script, rows=2) as address:
         yield address
 
 

@@ -6,10 +6,9 @@ import httpx
 import openai
 import pytest
 
-from ninfer.contract import EngineOptions
 from ninfer.gateway.options import ServerOptions
 from support.answering import THINKING_TEMPLATE, scripted_engine
-from support.serving import MODEL_ID, serving
+from support.serving import MODEL_ID, scripted_server, serving
 
 SCRIPT = "Die Größe von 上海 is large."
 THOUGHT = "Let me see."
@@ -17,16 +16,14 @@ THOUGHT = "Let me see."
 
 @pytest.fixture(scope="module")
 def url():
-    options = EngineOptions(max_concurrency=4)
-    with scripted_engine(SCRIPT, options) as engine, serving(engine) as address:
+    with scripted_server(SCRIPT) as address:
         yield address
 
 
 @pytest.fixture(scope="module")
 def thinking_url():
     script = f"{THOUGHT}\n</think>\n\n{SCRIPT}"
-    engine = scripted_engine(script, template=THINKING_TEMPLATE)
-    with engine, serving(engine) as address:
+    with scripted_server(script, template=THINKING_TEMPLATE) as address:
         yield address
 
 

@@ -7,9 +7,7 @@ import httpx
 import openai
 import pytest
 
-from ninfer.contract import EngineOptions
-from support.answering import scripted_engine
-from support.serving import MODEL_ID, serving
+from support.serving import MODEL_ID, scripted_server
 
 PARAMETERS = {
     "type": "object",
@@ -32,8 +30,7 @@ def script(conversation: str) -> str:
 
 @pytest.fixture(scope="module")
 def url():
-    options = EngineOptions(max_concurrency=4)
-    with scripted_engine(script, options) as engine, serving(engine) as address:
+    with scripted_server(script) as address:
         yield address
 
 

@@ -2,12 +2,14 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from ninfer.contract import EngineOptions
 from ninfer.gateway.options import ServerOptions
 from ninfer.gateway.server import serve
 from ninfer.runtime import Engine
+from support.answering import TEMPLATE, scripted_engine
 
 MODEL_ID = "scripted"
 
@@ -47,3 +49,13 @@ def serving(engine: Engine, options: ServerOptions | None = None) -> Iterator[st
         found["loop"].call_soon_threadsafe(found["stop"].set)
         thread.join(20)
         assert not thread.is_alive(), "the server does not stop"
+
+
+@contextmanager
+def scripted_server(
+    script: str | Callable[[str], str], *, rows: int = 4, template: str = TEMPLATE
+) -> Iterator[str]:
+    """Serve an engine whose free answer is the script, and yield the address."""
+    options = EngineOptions(max_concurrency=rows)
+    with scripted_engine(script, options, template=template) as engine, serving(engine) as address:
+        yield address
