@@ -10,11 +10,8 @@ from ninfer.contract import (
     EngineOptions,
     ExecutionOptions,
     GenerationResult,
-    OutputConstraint,
     RequestOptions,
-    SamplingOverrides,
     SpeculativeBackend,
-    TextPrompt,
 )
 from ninfer.qwen_frontend.frontend import Frontend
 from ninfer.runtime.engine import Engine
@@ -25,15 +22,10 @@ from ninfer.runtime.program import TorchProgram
 from support.drafters import ScriptedDrafter
 from support.engines import run_until_idle
 from support.program_runs import tiny_model
+from support.schedules import Asked, requests_in_turn
 from support.tiny_drafters import block_config, mtp_config, write_drafter
 
 MTP = SpeculativeBackend.MTP
-CONSTRAINTS = (
-    None,
-    OutputConstraint.choice(("red", "green", "blue", "greenish")),
-    OutputConstraint.regex("[0-9]{2,9}"),
-    OutputConstraint.json_schema('{"type":"array","items":{"type":"boolean"},"maxItems":4}'),
-)
 
 
 @pytest.fixture(scope="module")
@@ -74,25 +66,14 @@ def plain(model: LoadedModel, frontend: Frontend) -> dict[int, list[GenerationRe
     return {rows: answers(model, frontend, requests(rows)) for rows in (1, 8)}
 
 
-def requests(count: int, **sampling: float) -> list[tuple[TextPrompt, RequestOptions]]:
-    """Return requests that take turns between the constraints."""
-    chosen = SamplingOverrides(**{"temperature": 0.0, "presence_penalty": 0.0} | sampling)  # type: ignore[arg-type]
-    return [
-        (
-            TextPrompt(f"prompt number {index}" + " and more" * (index % 3)),
-            RequestOptions(
-                constraint=CONSTRAINTS[(index + 1) % len(CONSTRAINTS)],
-                execution=ExecutionOptions(sampling=chosen, requested_output_tokens=14 + index),
-            ),
-        )
-        for index in range(count)
-    ]
+def requests(count: int, **sampling: float) -> list[Asked]:
+    return requests_in_turn(count, output_tokens=14, **sampling)
 
 
 def answers(
     model: LoadedModel,
     frontend: Frontend,
-    asked: list[tuple[TextPrompt, RequestOptions]],
+    asked: list[Asked],
     drafter: Drafter | None = None,
     **options: int,
 ) -> list[GenerationResult]:

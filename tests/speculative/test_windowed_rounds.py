@@ -10,13 +10,8 @@ import torch
 
 from ninfer.contract import (
     EngineOptions,
-    ExecutionOptions,
     GenerationResult,
-    OutputConstraint,
-    RequestOptions,
-    SamplingOverrides,
     SpeculativeBackend,
-    TextPrompt,
 )
 from ninfer.qwen_frontend.frontend import Frontend
 from ninfer.runtime.loading import LoadedModel, load_drafter, load_model
@@ -26,19 +21,18 @@ from support.hybrid_models import write_hybrid
 from support.program_runs import continue_rows, open_row, prompt, solo, start, tiny_model
 from support.published_drafters import published_config, published_weights, write_published
 from support.round_forms import FORMS, Form
-from support.schedules import answers_of_arrivals, assert_same_answer, engine_over
+from support.schedules import (
+    answers_of_arrivals,
+    assert_same_answer,
+    engine_over,
+    requests_in_turn,
+)
 from support.tiny_drafters import block_config, random_weights, write_drafter
 
 CONFIGS = {
     "dflash": block_config("dflash", layers=3, windows=[24, 0, 5]),
     "dflash2": block_config("dflash2", windows=[9, 30]),
 }
-CONSTRAINTS = (
-    None,
-    OutputConstraint.choice(("red", "green", "blue", "greenish")),
-    OutputConstraint.regex("[0-9]{2,19}"),
-    OutputConstraint.json_schema('{"type":"array","items":{"type":"boolean"},"maxItems":4}'),
-)
 
 
 @pytest.fixture(scope="module")
@@ -62,21 +56,6 @@ def drafter(request: pytest.FixtureRequest, model: LoadedModel, folder: Path) ->
     return load_drafter(model, SpeculativeBackend(request.param), place)
 
 
-def requests(**sampling: float) -> list[tuple[TextPrompt, RequestOptions]]:
-    """Return requests of many lengths that take turns between the constraints."""
-    chosen = SamplingOverrides(**{"temperature": 0.0, "presence_penalty": 0.0} | sampling)  # type: ignore[arg-type]
-    return [
-        (
-            TextPrompt(f"prompt number {index}" + " and much more of it" * index),
-            RequestOptions(
-                constraint=CONSTRAINTS[index % len(CONSTRAINTS)],
-                execution=ExecutionOptions(sampling=chosen, requested_output_tokens=40),
-            ),
-        )
-        for index in range(6)
-    ]
-
-
 def answers(
     model: LoadedModel, frontend: Frontend, drafter: Drafter | None, drafts: int, **sampling: float
 ) -> list[GenerationResult]:
@@ -88,7 +67,8 @@ def answers(
         draft_tokens=drafts,
     )
     engine = engine_over(model, frontend, options, drafter)
-    return answers_of_arrivals(engine, requests(**sampling), random.Random(drafts))
+    asked = requests_in_turn(6, output_tokens=40, filler=" and much more of it", **sampling)
+    return answers_of_arrivals(engine, asked, random.Random(drafts))
 
 
 @pytest.fixture(scope="module")

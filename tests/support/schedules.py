@@ -5,7 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from ninfer.contract import EngineOptions, GenerationResult, RequestOptions, TextPrompt
+from ninfer.contract import (
+    EngineOptions,
+    ExecutionOptions,
+    GenerationResult,
+    OutputConstraint,
+    RequestOptions,
+    SamplingOverrides,
+    TextPrompt,
+)
 from ninfer.qwen_frontend.frontend import Frontend
 from ninfer.runtime.engine import Engine
 from ninfer.runtime.loading import LoadedModel
@@ -15,6 +23,31 @@ from ninfer.runtime.program import TorchProgram
 from support.engines import run_until_idle
 
 Asked = tuple[TextPrompt, RequestOptions]
+CONSTRAINTS = (
+    None,
+    OutputConstraint.choice(("red", "green", "blue", "greenish")),
+    OutputConstraint.regex("[0-9]{2,19}"),
+    OutputConstraint.json_schema('{"type":"array","items":{"type":"boolean"},"maxItems":4}'),
+)
+
+
+def requests_in_turn(
+    count: int, *, output_tokens: int, filler: str = " and more", **sampling: float
+) -> list[Asked]:
+    """Return requests of growing lengths that take turns between the constraints."""
+    chosen = SamplingOverrides(**{"temperature": 0.0, "presence_penalty": 0.0} | sampling)  # type: ignore[arg-type]
+    return [
+        (
+            TextPrompt(f"prompt number {index}" + filler * index),
+            RequestOptions(
+                constraint=CONSTRAINTS[index % len(CONSTRAINTS)],
+                execution=ExecutionOptions(
+                    sampling=chosen, requested_output_tokens=output_tokens + index
+                ),
+            ),
+        )
+        for index in range(count)
+    ]
 
 
 def engine_over(
