@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
 
 from ninfer.contract import GenerationResult, PromptReport, SamplingParameters
-from ninfer.runtime.events import GenerationEnd, StreamEvent
+from ninfer.runtime.events import StreamEvent
 from ninfer.runtime.outlet import Listener, Outlet
 
 
@@ -57,7 +57,10 @@ class GenerationHandle:
         self._release()
 
     def listen(self, listener: Listener | None) -> None:
-        """Call ``listener`` after every new event, on the worker's thread; it must not block."""
+        """Call ``listener`` after every new event, on the worker's thread; it must not block.
+
+        Effects: it is called once more, on the closing thread, when the handle is closed.
+        """
         self._outlet.listen(listener)
 
     def take(self) -> list[StreamEvent]:
@@ -68,27 +71,24 @@ class GenerationHandle:
         return self._outlet.take()
 
     def next(self, timeout: float | None = None) -> StreamEvent | None:
-        """Return the next event, or None when the timeout (seconds) passed first.
+        """Return the next event; None when the timeout (seconds) passed first or none will come.
 
+        None comes once the end was read or the handle was closed.
         Raises: NInferError — the request failed and every event was read.
         """
         return self._outlet.next(timeout)
 
     def __iter__(self) -> Iterator[StreamEvent]:
-        """Yield events up to and including the end.
+        """Yield the unread events up to and including the end; nothing after it or ``close``.
 
         Raises: NInferError — the request failed.
         """
         with self:
-            while True:
-                event = self._outlet.next()
-                assert event is not None
+            while (event := self._outlet.next()) is not None:
                 yield event
-                if isinstance(event, GenerationEnd):
-                    return
 
     async def __aiter__(self) -> AsyncIterator[StreamEvent]:
-        """Yield events up to and including the end, without blocking the event loop.
+        """Yield the unread events up to and including the end, without blocking the event loop.
 
         Raises: NInferError — the request failed.
         """
@@ -106,9 +106,9 @@ class GenerationHandle:
                 events = self.take()
                 for event in events:
                     yield event
-                    if isinstance(event, GenerationEnd):
-                        return
                 if not events:
+                    if self._outlet.is_over:
+                        return
                     await arrived.wait()
 
     def __enter__(self) -> GenerationHandle:

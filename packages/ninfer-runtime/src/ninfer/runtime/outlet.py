@@ -25,6 +25,8 @@ class Outlet:
     def __init__(self, slot: Slot, cancellation: Cancellation, wake: Callable[[], None]) -> None:
         self._slot = slot
         self._cancellation = cancellation
+        self._wake = wake
+        self._is_unwanted = False
         cancellation.watch(wake)
         self._events: deque[StreamEvent] = deque()
         # Re-entrant: a handle that dies in a reference cycle is released by the garbage collector,
@@ -40,7 +42,7 @@ class Outlet:
     @property
     def is_cancelled(self) -> bool:
         """Return whether the consumer wants no more."""
-        return self._cancellation.is_cancelled
+        return self._is_unwanted or self._cancellation.is_cancelled
 
     def publish(self, event: StreamEvent) -> None:
         """Append an event; dropped when nobody can read it any more."""
@@ -49,7 +51,7 @@ class Outlet:
                 return
             self._events.append(event)
             self._ready.notify_all()
-        self._notify()
+        self._notify(self._listener)
 
     def finish(self, result: GenerationResult) -> None:
         """End with a result; the first end counts."""
@@ -57,8 +59,11 @@ class Outlet:
             if self.is_settled:
                 return
             self._result = result
-        self.publish(GenerationEnd(result))
-        self._slot.worker_done()
+            if not self._abandoned:
+                self._events.append(GenerationEnd(result))
+            # Also with the handle closed: another thread may be waiting for the result.
+            self._ready.notify_all()
+        self._settle()
 
     def fail(self, error: NInferError) -> None:
         """End with an error; the first end counts."""
@@ -67,17 +72,21 @@ class Outlet:
                 return
             self._error = error
             self._ready.notify_all()
-        self._notify()
+        self._settle()
+
+    def _settle(self) -> None:
+        self._notify(self._listener)
+        self._cancellation.forget(self._wake)
         self._slot.worker_done()
 
-    def _notify(self) -> None:
-        listener = self._listener
+    def _notify(self, listener: Listener | None) -> None:
         if listener is None:
             return
         try:
             listener()
-        except Exception:
-            # A consumer that died, such as a closed event loop, is no concern of other requests.
+        except BaseException:
+            # A consumer that died, such as a closed event loop or a cancelled task, is no concern
+            # of other requests, whatever it raises.
             self._listener = None
 
     # The consumer's side.
@@ -87,27 +96,45 @@ class Outlet:
         """Return whether a result or an error is there."""
         return self._result is not None or self._error is not None
 
+    @property
+    def is_over(self) -> bool:
+        """Return whether no event will come any more: the end was read, or the handle let go."""
+        return self._abandoned or (self._result is not None and not self._events)
+
     def cancel(self) -> None:
-        """Ask the worker to stop at its next boundary."""
-        self._cancellation.cancel()
+        """Ask the worker to stop at its next boundary.
+
+        Effects: this request only; a ``Cancellation`` belongs to its caller, who may have given it
+                 to others too.
+        """
+        self._is_unwanted = True
+        self._wake()
 
     def release(self) -> None:
-        """Let go for good: what was not read is dropped, and a live request is cancelled."""
+        """Let go for good: what was not read is dropped, and a live request is cancelled.
+
+        Effects: whoever still waits for an event, or listens, is told.
+        """
         with self._ready:
             if self._abandoned:
                 return
             self._abandoned = True
             self._events.clear()
-            self._listener = None
+            listener, self._listener = self._listener, None
             settled = self.is_settled
+            self._ready.notify_all()
+        self._notify(listener)
         self._slot.consumer_released()
         if not settled:
             self.cancel()
 
     def listen(self, listener: Listener | None) -> None:
-        """Call ``listener`` after every new event, on the worker's thread; it must not block."""
+        """Call ``listener`` after every new event, on the worker's thread; it must not block.
+
+        Effects: it is called once more, on the releasing thread, when the handle is let go.
+        """
         with self._ready:
-            self._listener = listener
+            self._listener = None if self._abandoned else listener
 
     def take(self) -> list[StreamEvent]:
         """Return the events that arrived since the last call, without waiting.
@@ -123,7 +150,7 @@ class Outlet:
             return events
 
     def next(self, timeout: float | None = None) -> StreamEvent | None:
-        """Return the next event, or None when the timeout passed first.
+        """Return the next event, or None when the timeout passed first or none will come any more.
 
         Raises: NInferError — the request failed and every event was read.
         """
@@ -131,6 +158,8 @@ class Outlet:
         with self._ready:
             while not self._events:
                 self._raise_failure()
+                if self.is_over:
+                    return None
                 left = None if limit is None else limit - time.monotonic()
                 if left is not None and left <= 0:
                     return None

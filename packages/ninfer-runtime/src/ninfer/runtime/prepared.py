@@ -35,6 +35,12 @@ class Cancellation:
             if not self._flag.is_set():
                 self._watchers.append(watcher)
 
+    def forget(self, watcher: Callable[[], None]) -> None:
+        """Take back one ``watch``; a flag may outlive many requests."""
+        with self._lock:
+            if watcher in self._watchers:
+                self._watchers.remove(watcher)
+
     @property
     def is_cancelled(self) -> bool:
         """Return whether the flag is up."""
