@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -16,11 +19,27 @@ from ninfer.contract import (
 )
 from ninfer.runtime.engine import Engine
 from ninfer.runtime.inbox import EngineState
+from ninfer.runtime.log_writer import JsonLinesLog
+from ninfer.runtime.request import EngineRequest
+from ninfer.runtime.request_log import SilentLog
 from support.engines import ScriptedFrontend, prompt, request, stepped_engine, threaded_engine
+from support.scripted_program import ScriptedProgram, hashed_logits
 
 
 def worker_threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "ninfer-worker"]
+
+
+def terminal_events(path: Path) -> dict[int, list[str]]:
+    """Return the terminal events of every request in a log."""
+    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    found: dict[int, list[str]] = {}
+    for record in records:
+        if record["event"] == "request_start":
+            found[record["request"]["id"]] = []
+        elif record["event"] in ("request_done", "request_error"):
+            found[record["request"]["id"]].append(record["event"])
+    return found
 
 
 class Gate:
@@ -107,6 +126,72 @@ def test_closing_is_bounded_while_the_device_hangs() -> None:
     assert worker_threads() == []
     with pytest.raises(EngineUnavailable):
         handles[0].wait(timeout=1)
+
+
+def test_closing_over_a_hanging_device_also_ends_who_just_arrived(tmp_path: Path) -> None:
+    path = tmp_path / "requests.jsonl"
+    gate = Gate(1)
+    engine = Engine(
+        ScriptedProgram(hashed_logits(32), fault=gate), ScriptedFrontend(), log=JsonLinesLog(path)
+    )
+    handles = [engine.start(prompt(3), request("long", tokens=9))]
+    assert gate.reached.wait(10)
+    handles.append(engine.start(prompt(4), request("long", tokens=9)))
+    with pytest.raises(DeviceFailure, match="still running"):
+        engine.close(stop_seconds=0.05)
+    for handle in handles:
+        with pytest.raises(EngineUnavailable, match="did not answer"):
+            handle.wait(timeout=1)
+    assert terminal_events(path) == {1: ["request_error"], 2: ["request_error"]}
+    gate.open.set()
+    for thread in worker_threads():
+        thread.join(10)
+    assert engine.stats().outcomes["failed"] == 2
+    assert engine.stats().requests_outstanding == 0
+
+
+def test_a_request_that_arrives_as_the_engine_stops_is_told() -> None:
+    engine, _ = stepped_engine()
+    inbox = engine._inbox
+    collect, late = inbox.collect, []
+
+    def collect_then_stop(timeout: float | None = 0.0) -> list[EngineRequest]:
+        arrivals = collect(timeout)
+        if not late:
+            late.append(engine.start(prompt(3), request("long")))
+            inbox.move_to(EngineState.STOPPING)
+        return arrivals
+
+    inbox.collect = collect_then_stop  # type: ignore[method-assign]
+    engine.run_cycle()
+    with pytest.raises(EngineUnavailable, match="closed before"):
+        late[0].wait(timeout=1)
+
+
+@pytest.mark.parametrize("name", ["start", "done", "error", "scheduling"])
+def test_a_log_that_raises_leaves_nobody_waiting(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("the log is broken")
+
+    log = SilentLog()
+    monkeypatch.setattr(log, name, fail, raising=True)
+    engine = Engine(
+        ScriptedProgram(hashed_logits(32), context_tokens=64, kv_tokens=64),
+        ScriptedFrontend(),
+        EngineOptions(max_concurrency=3),
+        log=log,
+    )
+    handles = []
+    with suppress(EngineUnavailable):
+        for rule in ("dead", "one", "long", "long"):
+            handles.append(engine.start(prompt(3), request(rule, tokens=60)))
+    for handle in handles:
+        with suppress(NInferError):
+            handle.wait(timeout=10)
+    assert all(handle.is_settled for handle in handles)
+    engine.close()
 
 
 def test_closing_twice_is_closing_once() -> None:

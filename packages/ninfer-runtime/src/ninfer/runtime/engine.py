@@ -247,12 +247,14 @@ class Engine:
         """
         if self._warm_up is not None:
             self._warm_up.stop()
-        if self._thread is None:
-            self._inbox.move_to(EngineState.STOPPING)
-            self._worker.cycle(block=False)
-        else:
-            self._stop(self._thread, drain_seconds, stop_seconds)
-        self._log.close()
+        try:
+            if self._thread is None:
+                self._inbox.move_to(EngineState.STOPPING)
+                self._worker.cycle(block=False)
+            else:
+                self._stop(self._thread, drain_seconds, stop_seconds)
+        finally:
+            self._log.close()
 
     def _stop(self, thread: threading.Thread, drain_seconds: float, stop_seconds: float) -> None:
         if drain_seconds > 0:

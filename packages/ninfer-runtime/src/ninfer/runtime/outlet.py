@@ -45,9 +45,9 @@ class Outlet:
         return self._is_unwanted or self._cancellation.is_cancelled
 
     def publish(self, event: StreamEvent) -> None:
-        """Append an event; dropped when nobody can read it any more."""
+        """Append an event; dropped when nobody can read it any more, or after the end."""
         with self._ready:
-            if self._abandoned:
+            if self._abandoned or self.is_settled:
                 return
             self._events.append(event)
             self._ready.notify_all()

@@ -48,10 +48,11 @@ class Settlement:
         self._draft_limit = draft_limit
         self.live: dict[int, EngineRequest] = {}
 
-    def arrived(self, request: EngineRequest) -> None:
-        """Take a request on; it stays in ``live`` until it has its terminal event."""
-        self.live[request.request_id] = request
-        self._log.start(request)
+    def arrived(self, requests: Sequence[EngineRequest]) -> None:
+        """Take requests on; each stays in ``live`` until it has its terminal event."""
+        self.live.update((request.request_id, request) for request in requests)
+        for request in requests:
+            self._log.start(request)
 
     def started(self, request: EngineRequest) -> None:
         """Publish the start, once."""
@@ -105,17 +106,23 @@ class Settlement:
         result = build_result(
             request, output, reason, self._now(), self._backend, self._draft_limit
         )
-        self._end(request)
-        self._counters.ended(result, cancelled=reason is FinishReason.CANCELLED)
-        self._log.done(request, result)
-        request.outlet.finish(result)
+        if not self._end(request):
+            return
+        try:
+            self._counters.ended(result, cancelled=reason is FinishReason.CANCELLED)
+            self._log.done(request, result)
+        finally:
+            request.outlet.finish(result)
 
     def fail(self, request: EngineRequest, error: NInferError) -> None:
         """End a request with an error; what was published stays published."""
-        self._end(request)
-        self._counters.failed(dead_end=isinstance(error, ConstraintDeadEnd))
-        self._log.error(request, error)
-        request.outlet.fail(error)
+        if not self._end(request):
+            return
+        try:
+            self._counters.failed(dead_end=isinstance(error, ConstraintDeadEnd))
+            self._log.error(request, error)
+        finally:
+            request.outlet.fail(error)
 
     def stopped(self, request: EngineRequest) -> None:
         """End a request because the engine closes."""
@@ -141,10 +148,13 @@ class Settlement:
         for delta in deltas:
             request.outlet.publish(delta)
 
-    def _end(self, request: EngineRequest) -> None:
+    def _end(self, request: EngineRequest) -> bool:
+        """Return whether this is the request's end; who gave up a stuck worker was there first."""
+        if self.live.pop(request.request_id, None) is None:
+            return False
         request.phase = Phase.ENDED
-        del self.live[request.request_id]
         if request.scheduling.preemptions:
             self.transition(
                 request, SchedulingEvent(SchedulingTransition.TERMINAL, ResumeRoute.NONE)
             )
+        return True

@@ -7,6 +7,7 @@ control unit per row that needs it, one decode round, and one prefill or replay 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from ninfer.contract import (
     EngineOptions,
@@ -20,7 +21,7 @@ from ninfer.runtime.inbox import EngineState, Inbox
 from ninfer.runtime.masks import LookaheadBatch
 from ninfer.runtime.pulse import Pulse
 from ninfer.runtime.queue import BYPASS_LIMIT, WaitingQueue
-from ninfer.runtime.request import Phase
+from ninfer.runtime.request import EngineRequest, Phase
 from ninfer.runtime.residency import Residency
 from ninfer.runtime.settlement import Settlement
 from ninfer.runtime.units import UnitRunner
@@ -75,8 +76,7 @@ class Worker:
 
         With ``block`` an idle worker waits for an arrival, a wake-up or the next deadline.
         """
-        for request in self._inbox.collect(self._patience() if block else 0.0):
-            self._settlement.arrived(request)
+        for request in self._arrivals(self._patience() if block else 0.0):
             self._waiting.append(request)
         if self._inbox.state is EngineState.STOPPING:
             return self._stop()
@@ -94,9 +94,11 @@ class Worker:
 
     def abandon(self) -> None:
         """Fail every request from another thread, while the worker is stuck inside a unit."""
-        error = EngineUnavailable("the engine was closed while its device did not answer")
+        self._arrivals()
         for request in list(self._settlement.live.values()):
-            request.outlet.fail(error)
+            self._settlement.fail(
+                request, EngineUnavailable("the engine was closed while its device did not answer")
+            )
 
     @property
     def is_idle(self) -> bool:
@@ -110,6 +112,11 @@ class Worker:
         if deadline is not None:
             return max(deadline - self._now(), 0.001)
         return 0.0 if self._inbox.state is EngineState.DRAINING else None
+
+    def _arrivals(self, timeout: float | None = 0.0) -> list[EngineRequest]:
+        requests = self._inbox.collect(timeout)
+        self._settlement.arrived(requests)
+        return requests
 
     def _sweep(self) -> None:
         cancelled, expired = self._waiting.take_unwanted(self._now())
@@ -166,7 +173,8 @@ class Worker:
         for request in list(self._residency.paused):
             self._residency.drop(request)
             self._settlement.stopped(request)
-        for request in self._waiting.drain():
+        # What arrived since the cycle began; nothing arrives any more.
+        for request in (*self._waiting.drain(), *self._arrivals()):
             self._settlement.stopped(request)
         self._counters.nobody_left()
         self._inbox.move_to(EngineState.CLOSED)
@@ -175,8 +183,10 @@ class Worker:
     def _poison(self, error: BaseException) -> None:
         self._inbox.move_to(EngineState.POISONED, str(error) or type(error).__name__)
         guilty = {id(request) for request in self._units.members}
-        for request in self._inbox.collect():
-            self._settlement.arrived(request)
+        with suppress(Exception):
+            self._arrivals()
         for request in list(self._settlement.live.values()):
-            self._settlement.poisoned(request, error, is_member=id(request) in guilty)
+            # Nobody may wait for ever, even where what failed is the log.
+            with suppress(Exception):
+                self._settlement.poisoned(request, error, is_member=id(request) in guilty)
         self._counters.nobody_left()
