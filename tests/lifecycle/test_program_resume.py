@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import torch
 
 from ninfer.contract import (
     ResumeRoute,
     ResumeState,
     RowMismatch,
 )
-from ninfer.runtime.loading import LoadedModel
+from ninfer.runtime.loading import LoadedModel, load_model
+from support.hybrid_models import write_hybrid
 from support.program_runs import (
     ROUTES,
     SAMPLED,
@@ -30,9 +32,12 @@ from support.program_runs import (
 )
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
-    return tiny_model(tmp_path_factory.mktemp("model"), "qwen3")
+@pytest.fixture(scope="module", params=["dense", "hybrid"])
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+    folder = tmp_path_factory.mktemp("model")
+    if request.param == "dense":
+        return tiny_model(folder, "qwen3")
+    return load_model(write_hybrid(folder, seed=5), dtype=torch.float32)
 
 
 @pytest.mark.parametrize("reuse", [False, True])
@@ -52,6 +57,9 @@ def test_a_sequence_answers_as_if_it_had_never_left(
         assert state.route is route
         assert state.host_bytes == (held if route is ResumeRoute.SNAPSHOT else 0)
         others += continue_rows(owner, [neighbour], 2)[0]
+        # Someone else takes the row and leaves a state of its own there.
+        start(owner, stranger := open_row(owner, prompt(20, 9)))
+        owner.release(stranger)
         assert owner.can_resume(state)
         row = restore(owner, state)
     answer += continue_rows(owner, [row], 5)[0]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 
 from ninfer.contract import (
     CommitDecision,
-    ResumeRoute,
     SequenceId,
     SequenceRequest,
 )
@@ -20,7 +17,6 @@ from support.program_runs import (
     CANCEL,
     FAIL,
     GO_ON,
-    ROUTES,
     SAMPLED,
     commit_all,
     continue_rows,
@@ -29,7 +25,6 @@ from support.program_runs import (
     prefill,
     program,
     prompt,
-    restore,
     solo,
     start,
 )
@@ -76,42 +71,6 @@ def _decode_together(
     order = sorted(rows, reverse=True)
     for index, added in zip(order, continue_rows(owner, [rows[i] for i in order], 4), strict=True):
         answers[index] += added
-
-
-@pytest.mark.parametrize("route", ROUTES)
-def test_a_sequence_answers_as_if_it_had_never_left(model: LoadedModel, route: ResumeRoute) -> None:
-    owner = program(model)
-    neighbour = open_row(owner, prompt(40, 1), replace(SAMPLED, seed=5))
-    others = start(owner, neighbour)
-    row = open_row(owner, prompt(70, 0), SAMPLED, reuse=True)
-    answer = start(owner, row)
-    for length in (3, 1, 20):
-        answer += continue_rows(owner, [row], length)[0]
-        held = owner.snapshot_bytes(row)
-        state = owner.pause(row, route)
-        assert state.host_bytes == (held if route is ResumeRoute.SNAPSHOT else 0)
-        others += continue_rows(owner, [neighbour], 2)[0]
-        # Someone else takes the row and leaves a state of its own there.
-        start(owner, stranger := open_row(owner, prompt(20, 9)))
-        owner.release(stranger)
-        row = restore(owner, state)
-    answer += continue_rows(owner, [row], 5)[0]
-    assert answer == solo(model, prompt(70, 0), len(answer), SAMPLED)
-    assert others == solo(model, prompt(40, 1), len(others), replace(SAMPLED, seed=5))
-
-
-@pytest.mark.parametrize("route", ROUTES)
-@pytest.mark.parametrize("chunks", [0, 1, 2])
-def test_a_pause_inside_a_prompt_loses_nothing(
-    model: LoadedModel, route: ResumeRoute, chunks: int
-) -> None:
-    owner = program(model)
-    row = open_row(owner, prompt(80, 2), SAMPLED)
-    for _ in range(chunks):
-        owner.prefill(row, None)
-    row = restore(owner, owner.pause(row, route))
-    answer = start(owner, row) + continue_rows(owner, [row], 4)[0]
-    assert answer == solo(model, prompt(80, 2), 5, SAMPLED)
 
 
 def test_dropped_rounds_leave_no_trace(model: LoadedModel) -> None:
