@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.schema_language import accepts, compiled, compiler, has_value, matcher_at, next_bytes
+from ninfer.text.emitter import emit
+from ninfer.text.schema.compilation import schema_grammar
+from support.schema_language import (
+    accepts,
+    compiled,
+    compiler,
+    has_value,
+    matcher_at,
+    next_bytes,
+    source_of,
+)
 from support.schema_walks import random_word
 
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
@@ -336,3 +346,19 @@ def test_the_only_escapes_are_those_of_json():
     schema = {"type": "string", "minLength": 1}
     assert set(next_bytes(schema, '"\\')) == set(b'"\\bfnrtu')
     assert set(next_bytes({"type": "string"}, '"\\')) == set(b'"\\/bfnrtu')
+
+
+@pytest.mark.parametrize("pattern", ["", ".*", "[a-z]*", "a|", "^", "$", "(b?)*"])
+def test_a_pattern_that_every_string_matches_says_nothing(pattern):
+    for said, same in (
+        (
+            {"type": "string", "pattern": pattern, "maxLength": 9},
+            {"type": "string", "maxLength": 9},
+        ),
+        (
+            {"patternProperties": {pattern: {"type": "null"}}, "additionalProperties": False},
+            {"additionalProperties": {"type": "null"}},
+        ),
+    ):
+        texts = [emit(schema_grammar(source_of(schema))) for schema in (said, same)]
+        assert texts[0] == texts[1]

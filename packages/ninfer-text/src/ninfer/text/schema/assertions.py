@@ -16,7 +16,7 @@ from ninfer.text.schema.context import Context
 from ninfer.text.schema.document import Schema
 from ninfer.text.schema.formats import number_format, string_format
 from ninfer.text.schema.formula import FALSE, TRUE, Formula
-from ninfer.text.schema.numbers import ANY_INTEGER, ANY_NUMBER, NO_NUMBER, NumberSet
+from ninfer.text.schema.numbers import ANY_INTEGER, ANY_NUMBER, NO_NUMBER, Bound, NumberSet
 from ninfer.text.schema.payloads import TYPES
 from ninfer.text.schema.shapes import (
     ANYTHING,
@@ -98,21 +98,30 @@ def _bounds(schema: Schema) -> Iterator[tuple[NumberSet, NumberSet]]:
         yield numbers.at_least(words["minimum"], is_open=low is True), ANY_NUMBER
     if "maximum" in words:
         yield ANY_NUMBER, numbers.at_most(words["maximum"], is_open=high is True)
-    if isinstance(low, Fraction):
+    if isinstance(low, Bound):
         yield numbers.at_least(low, is_open=True), ANY_NUMBER
-    if isinstance(high, Fraction):
+    if isinstance(high, Bound):
         yield ANY_NUMBER, numbers.at_most(high, is_open=True)
 
 
 def _string_set(schema: Schema, context: Context) -> StringSet:
     words = schema.keywords
-    atoms = set()
+    atoms: set[Atom] = set()
     if "pattern" in words:
-        atoms.add(Atom(AtomKind.PATTERN, words["pattern"]))
+        atoms |= _pattern_atoms(words["pattern"], context)
     if "format" in words:
         atoms |= string_format(words["format"])
     term = Term(words.get("minLength", 0), words.get("maxLength"), frozenset(atoms))
     return NO_STRING if strings.is_empty(term, context.oracle) else strings.of_term(term)
+
+
+def _pattern_atoms(text: str, context: Context) -> frozenset[Atom]:
+    """Return the atom of a pattern, none where every string matches, as with ``.*``."""
+    atom = Atom(AtomKind.PATTERN, text)
+    denied = Term(atoms=frozenset({atom._replace(positive=False)}))
+    if context.oracle.matches(atom, "") and context.oracle.is_empty(denied):
+        return frozenset()
+    return frozenset({atom})
 
 
 def _array_shape(schema: Schema, context: Context) -> ArrayShape | None:
@@ -173,7 +182,7 @@ def _object_shape(schema: Schema, context: Context) -> ObjectShape | None:
     open_shape = ObjectShape({}, classes)
     fields: dict[str, Field] = {}
     patterns = [
-        (Term(atoms=frozenset({Atom(AtomKind.PATTERN, text)})), of_schema(child))
+        (Term(atoms=_pattern_atoms(text, context)), of_schema(child))
         for text, child in words.get("patternProperties", {}).items()
     ]
     names = _names(schema, context)
@@ -207,9 +216,12 @@ def _key_classes(schema: Schema, context: Context) -> tuple[KeyClass, ...]:
     )
     parts: list[tuple[StringSet, tuple[Formula, ...]]] = [(_names(schema, context), ())]
     for text, child in words.get("patternProperties", {}).items():
-        atom = Atom(AtomKind.PATTERN, text)
-        inside = strings.of_term(Term(atoms=frozenset({atom})))
-        outside = strings.of_term(Term(atoms=frozenset({atom._replace(positive=False)})))
+        atoms = _pattern_atoms(text, context)
+        inside = strings.of_term(Term(atoms=atoms))
+        outside = strings.union(
+            strings.of_term(Term(atoms=frozenset({atom._replace(positive=False)})))
+            for atom in atoms
+        )
         split: list[tuple[StringSet, tuple[Formula, ...]]] = []
         for keys, formulas in parts:
             context.spend_conjunction()
