@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ninfer.contract import EngineOptions, FinishReason, QueueTimeout
@@ -9,7 +11,14 @@ from ninfer.runtime.engine import Engine
 from ninfer.runtime.events import GenerationStart
 from ninfer.runtime.handle import GenerationHandle
 from ninfer.runtime.queue import BYPASS_LIMIT
-from support.engines import Clock, prompt, request, run_until_idle, stepped_engine
+from support.engines import (
+    Clock,
+    prompt,
+    request,
+    run_until_idle,
+    stepped_engine,
+    threaded_engine,
+)
 
 
 def started(handles: list[GenerationHandle]) -> list[int]:
@@ -111,3 +120,19 @@ def test_prefill_chunks_take_turns_and_never_hold_up_decoding() -> None:
     units = [handle.wait(timeout=0).engine_timing.prefill_units for handle in long]
     assert units == [3, 3]
     assert short.is_settled
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3])
+@pytest.mark.parametrize("tokens", [0, 1, 5])
+def test_whoever_waits_goes_on_when_every_lane_becomes_free_at_once(
+    lanes: int, tokens: int
+) -> None:
+    def work(name: str) -> None:
+        time.sleep(0.001)
+
+    options = EngineOptions(max_concurrency=lanes, pending_timeout_ms=60_000)
+    with threaded_engine(options=options, fault=work) as engine:
+        handles = [engine.start(prompt(3, row), request(tokens=tokens)) for row in range(9)]
+        # Nothing else happens that would wake the worker: no arrival, no cancellation.
+        for handle in handles:
+            handle.wait(timeout=10)

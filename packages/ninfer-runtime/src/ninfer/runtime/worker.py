@@ -108,6 +108,10 @@ class Worker:
     def _patience(self) -> float | None:
         if self._residency.residents or self._residency.paused:
             return 0.0
+        head = next(iter(self._waiting), None)
+        # The lanes may have become free after this cycle had placed who waits.
+        if head is not None and self._residency.can_admit(head):
+            return 0.0
         deadline = self._waiting.next_deadline()
         if deadline is not None:
             return max(deadline - self._now(), 0.001)
