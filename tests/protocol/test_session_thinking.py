@@ -290,3 +290,53 @@ def test_a_budget_below_one_is_refused():
 
 def test_an_answer_that_does_not_think_reports_no_thinking():
     assert build_session(VOCABULARY).thinking_report() is None
+
+
+@pytest.mark.parametrize("make", [canonical, free])
+@pytest.mark.parametrize("held", ["\n", "\n</think"])
+@pytest.mark.parametrize("ending", ["limit", "token", "cancelled"])
+def test_a_stop_string_in_text_that_the_close_held_back_is_why_the_answer_ends(make, held, ending):
+    stop = StopString(held, Channel.REASONING)
+    text = spell(VOCABULARY, "why" + held)
+    limit = len(text) if ending == "limit" else 1000
+    stream = [*text, EOS] if ending == "token" else text
+    transcript = drive(make(stops=[stop], limit=limit), stream)
+    assert transcript.reasoning == transcript.output.reasoning == "why"
+    if ending == "cancelled":
+        assert transcript.finish is FinishReason.CANCELLED
+        assert transcript.output.matched_stop_string is None
+    else:
+        assert transcript.finish is FinishReason.STOP_STRING
+        assert transcript.output.matched_stop_string == held
+
+
+STOPS = ["\n", "<", "</think>", "\n\n", "é", "\ufffd", "now.\n", "Considering", "a"]
+PARTS = ["\n", "</think>", "\n</think>\n\n", "</thi", "<", "a", "é", "\r"]
+
+
+@given(
+    st.lists(st.sampled_from(PARTS), max_size=8).map("".join),
+    st.lists(
+        st.builds(
+            StopString, st.sampled_from(STOPS), st.sampled_from(list(Channel)), st.booleans()
+        ),
+        max_size=3,
+    ),
+    st.integers(1, 140),
+    st.sampled_from([None, 1, 2, 5]),
+    st.lists(st.integers(1, 6), max_size=20),
+    st.sampled_from([canonical, free]),
+)
+def test_ends_agree_with_their_reason_however_the_rounds_fall(
+    text, stops, limit, budget, rounds, make
+):
+    if budget is not None and budget < limit < budget + len(CLOSINGS[0]) + 1:
+        limit = budget + len(CLOSINGS[0]) + 1
+    plan = None if budget is None or limit <= budget else budget
+    stream = [*spell(VOCABULARY, text), EOS]
+    step = drive(make(stops=stops, limit=limit, budget=plan), stream)
+    leap = drive(make(stops=stops, limit=limit, budget=plan), stream, rounds)
+    assert step == leap
+    matched = step.output.matched_stop_string
+    assert (matched is not None) == (step.finish is FinishReason.STOP_STRING)
+    assert matched is None or matched in [stop.text for stop in stops]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ninfer.contract import Channel, FinishReason
+from ninfer.contract import Channel, FinishReason, StopString
 from ninfer.qwen_frontend.decoder import PieceTable, TextDecoder
 
 
@@ -34,7 +34,15 @@ class Position:
 
     def feed(self, data: bytes) -> None:
         """Decode one token's bytes and note a stop string."""
-        if (match := self.decoder.feed(data)) is not None:
+        self._stop_at(self.decoder.feed(data))
+
+    def end(self, reason: FinishReason) -> None:
+        """End here, unless the text that was held back until now completes a stop string."""
+        self.finish = reason
+        self._stop_at(self.decoder.finish())
+
+    def _stop_at(self, match: StopString | None) -> None:
+        if match is not None:
             self.finish, self.matched_stop_string = FinishReason.STOP_STRING, match.text
 
 
@@ -101,6 +109,6 @@ class StopRules:
         elif self._publish_stop:
             position.feed(self._pieces.spelling(token))
         if position.finish is None and is_stop:
-            position.finish = FinishReason.STOP_TOKEN
+            position.end(FinishReason.STOP_TOKEN)
         if position.finish is None and position.generated >= self._limit_tokens:
-            position.finish = self._limit_reason
+            position.end(self._limit_reason)

@@ -225,12 +225,11 @@ class Session:
         raise IntegrityError("no control text closes the thinking here")
 
     def _last_deltas(self) -> tuple[OutputDelta, ...]:
-        position = self._position
-        if position.matched_stop_string is None:
-            match = position.decoder.finish()
-            if match is not None:
-                position.matched_stop_string = match.text
-        return self._publish(position.decoder.take_deltas())
+        decoder = self._position.decoder
+        if self._position.finish is None:
+            # A stop string in what was held back cuts the text; it is not what ended the answer.
+            decoder.finish()
+        return self._publish(decoder.take_deltas())
 
     def _publish(self, deltas: Sequence[OutputDelta]) -> tuple[OutputDelta, ...]:
         published = []
