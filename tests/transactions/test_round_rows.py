@@ -176,6 +176,18 @@ def test_speculation_is_counted_per_position_and_short_rounds_apart() -> None:
     assert produced == len(result.generated_token_ids)
 
 
+def test_drafts_behind_the_end_of_an_answer_are_not_accepted() -> None:
+    # After EOS every column has a placeholder, which EOS happens to be.
+    engine, _ = stepped_engine(draft_limit=4, drafter=lambda history: (0, 0, 0, 0))
+    handle = engine.start(prompt(3, 4), request("one"))
+    run_until_idle(engine)
+    result = handle.wait(timeout=0)
+    assert result.generated_token_ids == (7, 0)
+    assert (result.speculative.rounds, result.speculative.drafted_tokens) == (1, 4)
+    assert result.speculative.accepted_tokens == 1
+    assert result.speculative.accepted_per_position == (1, 0, 0, 0)
+
+
 class SwappedRows(ScriptedProgram):
     """Answers a round with its rows in another order."""
 

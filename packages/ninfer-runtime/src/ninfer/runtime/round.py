@@ -174,8 +174,10 @@ def _account(
         return
     tally.rounds += 1
     tally.drafted_tokens += counts.extent
-    tally.accepted_tokens += counts.accepted
+    # Behind an end the program may have taken drafts that nobody gets, some against a placeholder.
+    accepted = min(counts.accepted, preview.accepted_tokens)
+    tally.accepted_tokens += accepted
     if not tally.accepted_per_position:
         tally.accepted_per_position = [0] * draft_limit
-    for position in range(counts.accepted):
+    for position in range(accepted):
         tally.accepted_per_position[position] += 1
