@@ -17,7 +17,7 @@ from ninfer.contract import (
     SequenceId,
 )
 from ninfer.runtime.engine import Engine
-from ninfer.runtime.events import GenerationStart
+from ninfer.runtime.events import GenerationEnd, GenerationStart, PromptProgress
 from ninfer.runtime.handle import GenerationHandle
 from ninfer.runtime.queue import BYPASS_LIMIT
 from support.engines import (
@@ -191,6 +191,38 @@ def test_a_request_paused_before_its_first_token_starts_its_prompt_again() -> No
     assert result.scheduling.preemptions > 0
     assert result.generated_token_ids == solo([4] * 40, request("even")).generated_token_ids
     assert elder.wait(timeout=0).scheduling.preemptions == 0
+
+
+def test_a_prompt_that_starts_again_is_counted_and_shown_as_computed_once() -> None:
+    engine, _ = stepped_engine(
+        options=EngineOptions(max_concurrency=2), prefill_chunk_tokens=4, **SMALL
+    )
+    elder = engine.start(prompt(*[3] * 30), request("long", tokens=30))
+    younger = engine.start(prompt(*[4] * 40), request("even"))
+    run_until_idle(engine)
+    events = list(younger)
+    shown = [event.computed_tokens for event in events if isinstance(event, PromptProgress)]
+    assert shown.count(40) == 1
+    assert shown[-1] == 40
+    end = events[-1]
+    assert isinstance(end, GenerationEnd)
+    assert end.result.reused_prompt_tokens + end.result.computed_prefill_tokens == 40
+    assert end.result.scheduling.replayed_tokens == 4 * len(shown) - 40 > 0
+    assert elder.is_settled
+
+
+@pytest.mark.parametrize("reused", [0, 3, 5, 12, 20])
+def test_what_lay_in_memory_and_what_is_computed_again_add_up(reused: int) -> None:
+    engine, _ = stepped_engine()
+    handle = engine.start(prompt(*[3] * 20), request())
+    (waiting,) = engine._inbox.collect()
+    waiting.reused_tokens, waiting.computed_tokens = 4, 8
+    waiting.prompt_starts_again(reused)
+    assert waiting.reused_tokens + waiting.computed_tokens == reused
+    assert min(waiting.reused_tokens, waiting.computed_tokens) >= 0
+    assert waiting.computed_tokens <= 8
+    assert waiting.scheduling.replayed_tokens == max(12 - reused, 0)
+    handle.close()
 
 
 def test_forced_control_survives_a_pause() -> None:

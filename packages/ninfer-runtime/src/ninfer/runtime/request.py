@@ -97,6 +97,18 @@ class EngineRequest:
     speculation: SpeculationTally = field(default_factory=SpeculationTally)
     scheduling: SchedulingTally = field(default_factory=SchedulingTally)
 
+    def prompt_starts_again(self, reused_tokens: int) -> None:
+        """Count a prompt that was set aside before its end and is opened again.
+
+        Math: reused + computed = what of the prompt lies in memory; the rest of what lay there
+              before is replayed, so that both add up to the prompt at its end.
+        """
+        before = self.reused_tokens + self.computed_tokens
+        self.scheduling.replayed_tokens += max(before - reused_tokens, 0)
+        kept = min(self.reused_tokens, reused_tokens)
+        self.computed_tokens = min(before, reused_tokens) - kept
+        self.reused_tokens = reused_tokens - self.computed_tokens
+
     @property
     def is_constrained(self) -> bool:
         """Return whether a matcher holds the answer."""

@@ -72,6 +72,8 @@ class Residency:
         if not request.has_started:
             request.reused_tokens = opened.reused_tokens
             request.prefix_path = opened.prefix_path
+        else:
+            request.prompt_starts_again(opened.reused_tokens)
         request.phase = Phase.PREFILL
         self._enter(request)
 
