@@ -182,6 +182,21 @@ def records(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def test_the_wait_of_a_request_that_was_never_admitted_is_a_queue_wait() -> None:
+    clock = Clock()
+    engine, _ = stepped_engine(clock=clock, options=EngineOptions(max_concurrency=1))
+    running = engine.start(prompt(3), request("long", tokens=9))
+    waiting = engine.start(prompt(4), request("long", tokens=9))
+    engine.run_cycle()
+    clock.seconds += 7.0
+    waiting.cancel()
+    engine.run_cycle()
+    result = waiting.wait(timeout=0)
+    assert result.engine_timing.queue_wait == result.timings.total == 7.0
+    assert engine.stats().queue_seconds.total == 7.0
+    running.close()
+
+
 def test_the_log_has_one_terminal_event_for_every_start(tmp_path: Path) -> None:
     path = tmp_path / "requests.jsonl"
     engine = Engine(

@@ -108,23 +108,22 @@ class RequestClock:
 
     def timings(self, now: float) -> Timings:
         """Return the wall-clock summary of a request that ends now."""
-        first, admitted = self.first_token, self.admitted
+        first, last, admitted = self.first_token, self.last_token, self.admitted
         return Timings(
             prepare=self.prepare_seconds + self.session_seconds,
             first_token=first - self.submitted if first is not None else 0.0,
-            first_output=self.first_output - self.submitted if self.first_output else 0.0,
+            first_output=0.0 if self.first_output is None else self.first_output - self.submitted,
             prefill=self.prefill_seconds,
-            decode=(self.last_token or first) - first if first is not None else 0.0,
-            prompt_wall=(first if first is not None else now) - admitted if admitted else 0.0,
+            decode=0.0 if first is None or last is None else last - first,
+            prompt_wall=0.0 if admitted is None else (now if first is None else first) - admitted,
             generation_wall=now - first if first is not None else 0.0,
             total=now - self.prepare_started,
         )
 
-    def engine_timing(self) -> EngineTiming:
-        """Return where the latency inside the engine went."""
-        admitted = self.admitted
+    def engine_timing(self, now: float) -> EngineTiming:
+        """Return where the latency inside the engine went, for a request that ends now."""
         return EngineTiming(
-            queue_wait=admitted - self.queued if admitted is not None else 0.0,
+            queue_wait=(now if self.admitted is None else self.admitted) - self.queued,
             engine_boundary_exposed=self.boundary_seconds,
             program_submit_exposed=self.submit_seconds,
             program_post_exposed=self.post_seconds,

@@ -37,7 +37,7 @@ def build_result(
         computed_prefill_tokens=request.computed_tokens,
         prefix_reuse_path=request.prefix_path,
         timings=request.clock.timings(now),
-        engine_timing=request.clock.engine_timing(),
+        engine_timing=request.clock.engine_timing(now),
         scheduling=scheduling_report(request),
         speculative=_speculative_report(request.speculation, backend, draft_limit),
         thinking=request.session.thinking_report(),
