@@ -3,7 +3,8 @@
 
 import json
 import random
-from math import isfinite
+from math import inf, isfinite, nextafter
+from struct import unpack
 
 import pytest
 from hypothesis import given
@@ -20,7 +21,7 @@ from support.schema_language import (
     next_bytes,
     source_of,
 )
-from support.schema_walks import random_word
+from support.schema_walks import random_word, validator
 
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
 DRAFT_04 = "http://json-schema.org/draft-04/schema#"
@@ -278,6 +279,61 @@ def test_any_finite_number_has_a_spelling(value):
     for schema in ({"type": "number"}, {"type": "number", "minimum": 0}):
         is_valid = value > 0 or str(value) == "0.0" or "minimum" not in schema
         assert accepts(schema, repr(value)) == (is_told and is_valid)
+
+
+def _finite_numbers() -> list[float]:
+    source = random.Random(11)
+    drawn = (unpack("<d", source.randbytes(8))[0] for _ in range(12))
+    large = (float(source.randrange(1 << 53, 1 << 63)) for _ in range(6))
+    return [5e-324, -2.2250738585072014e-308, 1e-308, 1e22, 1.7976931348623157e308, *drawn, *large]
+
+
+@pytest.mark.parametrize("value", _finite_numbers())
+def test_any_finite_number_is_a_bound_that_reaches_itself(value):
+    text = repr(value)
+    assert accepts(f'{{"type":"number","minimum":{text},"maximum":{text}}}', text)
+    assert accepts(f'{{"type":"number","minimum":{text}}}', text)
+    assert accepts(f'{{"type":"number","maximum":{text}}}', text)
+    if not value.is_integer():
+        assert accepts(f'{{"const":{text}}}', text)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "outside"),
+    [
+        # The binary64 nearest to the bound lies on its other side.
+        ('"minimum":9007199254740993', ["9007199254740993.0", "9.007199254740993e15"]),
+        ('"maximum":12345678901234567', ["12345678901234567.0", "1.2345678901234567E16"]),
+        ('"minimum":6866948347181718694', ["6.866948347181719e18"]),
+        ('"maximum":-3440099346916538887', []),
+        ('"minimum":-3440099346916538887', []),
+        # What stands there are not the digits of the binary64 that it reads as.
+        ('"exclusiveMaximum":-8.758490534858012e17', ["-875849053485801216"]),
+        ('"exclusiveMinimum":4.388678563828586e17', ["438867856382858624"]),
+    ],
+)
+def test_large_bounds_hold_for_what_is_written_and_for_what_it_reads_as(bounds, outside):
+    schema = f'{{"type":"number",{bounds}}}'
+    assert [text for text in outside if accepts(schema, text)] == []
+    judge = validator(json.loads(schema))
+    (bound,) = (value for word, value in json.loads(schema).items() if word != "type")
+    near = float(bound)
+    for _ in range(4):
+        near = nextafter(near, -inf)
+    for _ in range(8):
+        near = nextafter(near, inf)
+        whole = int(near)
+        texts = [repr(near), f"{near:.16e}", f"{near:.15e}", f"{near:.1f}"]
+        texts += [str(whole + offset) for offset in (-300, -2, -1, 0, 1, 2, 300)]
+        for text in texts:
+            assert judge.is_valid(json.loads(text)) or not accepts(schema, text), text
+    assert accepts(schema, "1e-300") == judge.is_valid(1e-300)
+
+
+def test_exact_bounds_of_many_digits_keep_their_own_number():
+    for digits in ("9007199254740993", "-12345678901234567", "9223372036854775807"):
+        assert accepts(f'{{"type":"number","minimum":{digits},"maximum":{digits}}}', digits)
+        assert accepts(f'{{"type":"integer","minimum":{digits},"maximum":{digits}}}', digits)
 
 
 @pytest.mark.parametrize("schema", [{"type": "number"}, {"type": ["number", "null"], "minimum": 0}])

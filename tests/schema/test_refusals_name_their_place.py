@@ -139,6 +139,23 @@ UNSATISFIABLE = [
 ]
 
 
+UNWRITABLE = [
+    '{"type":"number","exclusiveMinimum":1,"exclusiveMaximum":1.0000000000000002}',
+    '{"type":"number","exclusiveMinimum":0,"exclusiveMaximum":5e-324}',
+    '{"type":"number","exclusiveMinimum":1.7976931348623157e308}',
+    '{"type":"number","minimum":9223372036854775808,"maximum":9223372036854775808}',
+    '{"type":"integer","minimum":1e22}',
+]
+
+
+@pytest.mark.parametrize("bounds", UNWRITABLE)
+def test_numbers_that_exist_and_cannot_be_written_are_unsupported(bounds):
+    error = refusal(bounds)
+    assert isinstance(error, UnsupportedSchema), error
+    nested = refusal(f'{{"type":"object","properties":{{"a":{bounds}}},"required":["a"]}}')
+    assert (type(nested), str(nested.location)) == (UnsupportedSchema, "/properties/a")
+
+
 @pytest.mark.parametrize("schema", UNSATISFIABLE)
 def test_what_nothing_satisfies_is_unsatisfiable(schema):
     error = refusal(json.dumps(schema))

@@ -6,7 +6,6 @@ Applies to the keywords that constrain values directly; combinations are ``combi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Any
 
 from ninfer.contract.errors import InvalidSchema, UnsupportedSchema

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ninfer.contract.constraint import ConstraintKind, UnknownKeywords
-from ninfer.contract.errors import UnsatisfiableConstraint, UnsupportedSchema
+from ninfer.contract.constraint import UnknownKeywords
+from ninfer.contract.errors import UnsupportedSchema
 from ninfer.contract.location import JsonPointer
 from ninfer.text.grammar import Grammar
 from ninfer.text.productive import productive_rules, without_dead_branches
 from ninfer.text.schema.emission import Emission
 from ninfer.text.schema.reduction import Reduction
 from ninfer.text.schema.source import read_schema
-from ninfer.text.schema.unsatisfiable import is_productive, unsatisfiable_place
+from ninfer.text.schema.unsatisfiable import is_productive, refusal
 
 
 def schema_grammar(
@@ -32,10 +32,6 @@ def schema_grammar(
         ) from None
     productive = productive_rules(emission.rules.bodies, emission.rules.sure)
     if not is_productive(entry, productive):
-        raise UnsatisfiableConstraint(
-            "no value satisfies the schema",
-            kind=ConstraintKind.JSON_SCHEMA,
-            location=unsatisfiable_place(emission, productive),
-        )
+        raise refusal(emission, productive)
     # Emission leaves no dead branch where every rule has a word.
     return grammar if len(productive) == len(grammar.rules) else without_dead_branches(grammar)

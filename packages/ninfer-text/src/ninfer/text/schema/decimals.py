@@ -68,7 +68,8 @@ def _free_decimals(*, is_signed: bool) -> Dfa:
 def _bound(bound: Fraction | None, is_open: bool, inward: float) -> Decimal | None:
     """Return a bound itself, or for an open one the next binary64 inside.
 
-    Assumes: the bound was read from a source without rounding.
+    Assumes: the bound was read from a source without rounding, and is open where the binary64
+             nearest to it lies outside.
     """
     if bound is None:
         return None

@@ -12,6 +12,19 @@ from fractions import Fraction
 from math import ceil, floor, lcm
 from typing import NamedTuple
 
+INT64 = range(-(1 << 63), 1 << 63)
+"""The whole numbers that have digits of their own; those beyond are written with exponents."""
+
+
+class Bound(NamedTuple):
+    """A bound as it is written and as readers of JSON have it.
+
+    Digits alone are read exactly, everything else as the nearest binary64.
+    """
+
+    written: Fraction
+    read: Fraction
+
 
 class Whole(NamedTuple):
     """The multiples of ``step`` between two whole numbers, both included; None is unbounded."""
@@ -29,7 +42,7 @@ class Whole(NamedTuple):
 class Between(NamedTuple):
     """The numbers of an interval that are not whole; None is unbounded, ``open`` excludes an end.
 
-    ``unit`` keeps its multiples only.
+    ``unit`` keeps its multiples only. A whole number that its digits do not spell may stand alone.
     """
 
     low: Fraction | None
@@ -46,7 +59,7 @@ class Between(NamedTuple):
         if self.low is None or self.high is None:
             return False
         if self.low == self.high:
-            return self.low_open or self.high_open or self.low.denominator == 1
+            return self.low_open or self.high_open or _has_digits(self.low)
         return self.low > self.high
 
     def holds(self, value: Fraction) -> bool:
@@ -58,6 +71,12 @@ class Between(NamedTuple):
         return self.high is None or (
             value < self.high or (value == self.high and not self.high_open)
         )
+
+
+def _has_digits(value: Fraction) -> bool:
+    """Return whether digits alone read as a number and as the binary64 nearest to it."""
+    is_whole = value.denominator == 1 and value.numerator in INT64
+    return is_whole and Fraction(float(value)) == value
 
 
 class NotComplementable(Exception):
@@ -128,16 +147,24 @@ def point(value: Fraction) -> NumberSet:
     return NumberSet((), (Between(value, value),))
 
 
-def at_least(bound: Fraction, *, is_open: bool) -> NumberSet:
-    """Return the numbers from a bound on."""
-    low = floor(bound) + 1 if is_open else ceil(bound)
-    return NumberSet((Whole(low, None),), (Between(bound, None, low_open=is_open),))
+def at_least(bound: Bound, *, is_open: bool) -> NumberSet:
+    """Return the numbers from a bound on, as it is written and as it is read.
+
+    Math: a decimal reads as a binary64, so from a bound of many digits on it starts behind the
+          binary64 next to the bound where that one lies below.
+    """
+    limit = max(bound)
+    low = floor(limit) + 1 if is_open else ceil(limit)
+    starts_behind = is_open or Fraction(float(bound.written)) < bound.read
+    return NumberSet((Whole(low, None),), (Between(bound.written, None, low_open=starts_behind),))
 
 
-def at_most(bound: Fraction, *, is_open: bool) -> NumberSet:
-    """Return the numbers up to a bound."""
-    high = ceil(bound) - 1 if is_open else floor(bound)
-    return NumberSet((Whole(None, high),), (Between(None, bound, high_open=is_open),))
+def at_most(bound: Bound, *, is_open: bool) -> NumberSet:
+    """Return the numbers up to a bound, as ``at_least`` does from one on."""
+    limit = min(bound)
+    high = ceil(limit) - 1 if is_open else floor(limit)
+    ends_before = is_open or Fraction(float(bound.written)) > bound.read
+    return NumberSet((Whole(None, high),), (Between(None, bound.written, high_open=ends_before),))
 
 
 def multiples(divisor: Fraction) -> NumberSet:

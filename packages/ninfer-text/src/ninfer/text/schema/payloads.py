@@ -10,6 +10,7 @@ from fractions import Fraction
 from ninfer.contract.errors import InvalidSchema, UnsupportedSchema
 from ninfer.contract.location import JsonPointer
 from ninfer.text.json_source import JsonNumber, JsonValue, require_exact, walk
+from ninfer.text.schema.numbers import Bound
 
 COUNT_LIMIT = (1 << 31) - 1
 
@@ -40,11 +41,18 @@ def count(value: JsonValue, place: JsonPointer) -> int:
 
 
 def number(value: JsonValue, place: JsonPointer) -> Fraction:
-    """Return a numeric bound."""
+    """Return a number that reading does not round."""
     if not isinstance(value, JsonNumber):
         raise InvalidSchema("is no number", location=place)
     require_exact(value, place)
     return value.exact
+
+
+def bound(value: JsonValue, place: JsonPointer) -> Bound:
+    """Return a bound of numbers."""
+    written = number(value, place)
+    digits = value.text.lstrip("-") if isinstance(value, JsonNumber) else ""
+    return Bound(written, written if digits.isdigit() else Fraction(float(written)))
 
 
 def divisor(value: JsonValue, place: JsonPointer) -> Fraction:

@@ -19,7 +19,7 @@ from ninfer.text.json_rules import JSON_RULES, STRING
 from ninfer.text.json_source import write_json
 from ninfer.text.schema.decimals import decimal_automaton, is_unbounded
 from ninfer.text.schema.escaping import quoted
-from ninfer.text.schema.numbers import Between, NumberSet, Whole
+from ninfer.text.schema.numbers import INT64, Between, NumberSet, Whole
 from ninfer.text.schema.rules import Rules
 from ninfer.text.schema.runs import Run, run_node, run_of
 from ninfer.text.schema.string_automata import StringAutomata
@@ -70,14 +70,16 @@ def number_nodes(numbers: NumberSet) -> Iterator[Node]:
 
 
 def _whole_part(piece: Between) -> Whole | None:
-    """Return the whole numbers between the ends of an interval."""
-    low = None if piece.low is None else ceil(piece.low)
-    high = None if piece.high is None else floor(piece.high)
-    if low is not None and piece.low_open and low == piece.low:
-        low += 1
-    if high is not None and piece.high_open and high == piece.high:
-        high -= 1
-    return None if low is not None and high is not None and low > high else Whole(low, high)
+    """Return the whole numbers between the ends of an interval, as written and as binary64."""
+    low = None if piece.low is None else max(_readings(piece.low))
+    high = None if piece.high is None else min(_readings(piece.high))
+    least = None if low is None else floor(low) + 1 if piece.low_open else ceil(low)
+    most = None if high is None else ceil(high) - 1 if piece.high_open else floor(high)
+    return None if least is not None and most is not None and least > most else Whole(least, most)
+
+
+def _readings(bound: Fraction) -> tuple[Fraction, Fraction]:
+    return bound, Fraction(float(bound))
 
 
 def _covers(other: Whole, whole: Whole) -> bool:
@@ -94,8 +96,9 @@ def _point(piece: Between) -> str | None:
 
 
 def decimal_text(value: Fraction) -> str:
-    """Return the spelling that binary64 writes for a value read without rounding."""
-    return str(value.numerator) if value.denominator == 1 else repr(float(value))
+    """Return the spelling of a value read without rounding: digits of int64, else binary64's."""
+    is_whole = value.denominator == 1 and value.numerator in INT64
+    return str(value.numerator) if is_whole else repr(float(value))
 
 
 def string_nodes(strings: StringSet, automata: StringAutomata, rules: Rules) -> Iterator[Node]:

@@ -14,8 +14,8 @@ from ninfer.text.schema.magnitudes import Magnitude, Order, final_order, next_or
 from ninfer.text.schema.plain_decimals import SIGNIFICANT
 from ninfer.text.schema.whole_numbers import interval_expression
 
-LEAST_EXPONENT = -307
-"""Below it binary64 loses digits."""
+LEAST_EXPONENT = -324
+"""That of the least binary64. What reads as 0 lies between bounds only where 0 does."""
 GREATEST_EXPONENT = 308
 
 

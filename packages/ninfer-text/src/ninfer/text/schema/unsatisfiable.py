@@ -1,9 +1,11 @@
-"""Where a schema without values has its reason: the deepest place that nothing can fill."""
+"""Why a schema has no text: the deepest place that nothing can fill, and whether values exist."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
 
+from ninfer.contract.constraint import ConstraintKind
+from ninfer.contract.errors import RequestError, UnsatisfiableConstraint, UnsupportedSchema
 from ninfer.contract.location import JsonPointer
 from ninfer.text.grammar import NOTHING, Node, Reference
 from ninfer.text.schema.emission import Emission
@@ -16,8 +18,12 @@ def is_productive(node: Node, productive: Set[str]) -> bool:
     return node != NOTHING and not (isinstance(node, Reference) and node.rule not in productive)
 
 
-def unsatisfiable_place(emission: Emission, productive: Set[str]) -> JsonPointer:
-    """Return the place of the schema that leaves nothing, following required children down."""
+def refusal(emission: Emission, productive: Set[str]) -> RequestError:
+    """Return the error of a schema without texts.
+
+    Math: its place is found by following required children down. Numbers that lie between the
+          bounds there without being int64 or binary64 are values that cannot be published.
+    """
     formula = emission.reduction.root
     place = JsonPointer()
     seen: set[Formula] = set()
@@ -25,10 +31,15 @@ def unsatisfiable_place(emission: Emission, productive: Set[str]) -> JsonPointer
         seen.add(formula)
         if formula.schema is not None:
             place = formula.schema.pointer
-        needed = _needed(emission.reduction.reduce(formula))
-        empty = (f for f in needed if not is_productive(emission.value(f), productive))
+        value = emission.reduction.reduce(formula)
+        empty = (f for f in _needed(value) if not is_productive(emission.value(f), productive))
         formula = next(empty, formula)
-    return place
+    if emission.reduction.reduce(formula).numbers:
+        fact = "no number that can be written lies between the bounds"
+        return UnsupportedSchema(fact, keyword="type", location=place)
+    return UnsatisfiableConstraint(
+        "no value satisfies the schema", kind=ConstraintKind.JSON_SCHEMA, location=place
+    )
 
 
 def _needed(value: Value) -> Iterator[Formula]:
