@@ -214,6 +214,29 @@ def test_layout_is_free_and_comments_end_with_their_line():
     )
 
 
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_every_line_end_ends_a_comment(line_end):
+    lines = ('root ::= "a" # an alternative follows', ' | x # x ::= "c"', "x # ::= [", ' ::= "b"')
+    assert gbnf_grammar(line_end.join(lines), VOCABULARY) == gbnf_grammar(
+        'root ::= "a" | x\nx ::= "b"', VOCABULARY
+    )
+
+
+@pytest.mark.parametrize("character", "$()*+./{|}-]^[\\\"'?")
+def test_marks_may_be_escaped_inside_a_class(character):
+    exploration = Exploration(gbnf_grammar(f"root ::= [\\{character}]", VOCABULARY), VOCABULARY)
+    assert exploration.allowed([]) >= {ord(character)}
+    assert exploration.accepts(character)
+    assert not exploration.accepts("\\" if character != "\\" else "a")
+
+
+def test_a_slash_may_be_escaped_inside_a_literal():
+    written, plain = 'root ::= "a\\/b"', 'root ::= "a/b"'
+    assert gbnf_grammar(written, VOCABULARY) == gbnf_grammar(plain, VOCABULARY)
+        'root ::= "a/b"', VOCABULARY
+    )
+
+
 HEAVY = {
     "one huge repetition": 'root ::= "a"{1,10000000}',
     "repetitions of repetitions": 'root ::= ("a"{1,1000}){1,1000}',

@@ -27,7 +27,7 @@ RULE_LIMIT = 16_384
 
 _INLINE_DEPTH = 12
 _RULE_START = re.compile(
-    r"[A-Za-z_][A-Za-z0-9_.-]*(?:[ \t\r\n]|#[^\n]*\n)*(?:\[[^\]\n]*\][ \t]*)?::="
+    r"[A-Za-z_][A-Za-z0-9_.-]*(?:[ \t\r\n]|#[^\r\n]*[\r\n])*(?:\[[^\]\r\n]*\][ \t]*)?::="
 )
 _REFUSED = frozenset({"TagDispatch", "TokenTagDispatch", "Regex", "Substring"})
 _TERMINALS = frozenset({"Token", "ExcludeToken"})

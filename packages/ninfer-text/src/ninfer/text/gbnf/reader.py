@@ -12,7 +12,7 @@ from ninfer.contract.location import TextPosition
 from ninfer.text.automata.characters import LAST_CHARACTER, CharacterSet
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_BLANK = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*)*")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _PLAIN = re.compile(r'[^"\\\n\r]+')
 _NUMBER = re.compile(r"[0-9]+")
@@ -30,8 +30,9 @@ _ESCAPES = {
     '"': 0x22,
     "'": 0x27,
     "?": 0x3F,
+    "/": 0x2F,
 }
-_CLASS_ESCAPES = {"-": 0x2D, "]": 0x5D, "[": 0x5B, "^": 0x5E}
+_CLASS_ESCAPES = {character: ord(character) for character in "-]^[$()*+.{|}"}
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 _HEX = frozenset("0123456789abcdefABCDEF")
 COUNT_LIMIT = 2**31 - 1
