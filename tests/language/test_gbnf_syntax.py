@@ -233,8 +233,6 @@ def test_marks_may_be_escaped_inside_a_class(character):
 def test_a_slash_may_be_escaped_inside_a_literal():
     written, plain = 'root ::= "a\\/b"', 'root ::= "a/b"'
     assert gbnf_grammar(written, VOCABULARY) == gbnf_grammar(plain, VOCABULARY)
-        'root ::= "a/b"', VOCABULARY
-    )
 
 
 HEAVY = {
