@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -182,6 +184,16 @@ def records(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def test_every_unit_of_work_counts_for_the_engine_also_where_no_token_comes_of_it() -> None:
+    engine, _ = stepped_engine()
+    clocks = iter(range(10_000))
+    engine._worker._units._now = lambda: float(next(clocks))
+    handle = engine.start(prompt(3, 4), request(tokens=0))
+    run_until_idle(engine)
+    seen = handle.wait(timeout=0).engine_timing
+    assert engine.stats().host_seconds["submit"] == seen.program_submit_exposed > 0
+
+
 def test_the_wait_of_a_request_that_was_never_admitted_is_a_queue_wait() -> None:
     clock = Clock()
     engine, _ = stepped_engine(clock=clock, options=EngineOptions(max_concurrency=1))
@@ -294,3 +306,84 @@ def test_throughput_is_logged_while_tokens_are_computed(tmp_path: Path) -> None:
     assert (period["prefill_tokens"], period["generation_tokens"]) == (2, 4)
     assert period["seconds"] == 12.0
     assert handle.is_settled
+
+
+def test_throughput_is_measured_over_work_and_not_over_the_sleep_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "requests.jsonl"
+    clock = Clock()
+    engine = Engine(
+        ScriptedProgram(hashed_logits(32)),
+        ScriptedFrontend(),
+        now=clock,
+        threaded=False,
+        log=JsonLinesLog(path),
+    )
+    for row in range(2):
+        clock.seconds += 3600.0
+        handle = engine.start(prompt(3, 4, row), request("long", tokens=3))
+        run_until_idle(engine)
+        clock.seconds += 11.0
+        engine.run_cycle()
+        assert handle.is_settled
+    engine.close()
+    periods = [r for r in records(path) if r["event"] == "throughput"]
+    assert [p["seconds"] for p in periods] == [11.0, 11.0]
+    assert [(p["prefill_tokens"], p["generation_tokens"]) for p in periods] == [(3, 3), (3, 3)]
+
+
+def test_an_idle_worker_still_reports_the_period_that_it_worked_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ninfer.runtime.pulse.PERIOD_SECONDS", 0.2)
+    path = tmp_path / "requests.jsonl"
+    with Engine(
+        ScriptedProgram(hashed_logits(32)), ScriptedFrontend(), log=JsonLinesLog(path)
+    ) as engine:
+        engine.generate(prompt(3, 4), request("long", tokens=3))
+        limit = time.monotonic() + 10.0
+        while not path.read_text(encoding="utf-8").count("throughput"):
+            assert time.monotonic() < limit
+            time.sleep(0.02)
+    (period,) = [r for r in records(path) if r["event"] == "throughput"]
+    assert (period["prefill_tokens"], period["generation_tokens"]) == (2, 3)
+
+
+class FullDisk(io.StringIO):
+    """A file that takes nothing for a while."""
+
+    is_full = True
+
+    def write(self, text: str) -> int:
+        if self.is_full:
+            raise OSError(28, "No space left on device")
+        return super().write(text)
+
+    def close(self) -> None:
+        self.kept = self.getvalue()
+        super().close()
+
+
+def test_a_full_disk_costs_records_and_neither_the_log_nor_the_engine(tmp_path: Path) -> None:
+    log = JsonLinesLog(tmp_path / "requests.jsonl")
+    log._file.close()
+    log._file = disk = FullDisk()
+    engine = Engine(ScriptedProgram(hashed_logits(32)), ScriptedFrontend(), log=log)
+    engine.generate(prompt(3, 4), request("one"))
+    limit = time.monotonic() + 10.0
+    while log._unwritten < 2:
+        assert time.monotonic() < limit
+        time.sleep(0.002)
+    disk.is_full = False
+    engine.generate(prompt(3, 4), request("one"))
+    engine.close()
+    found = [json.loads(line) for line in disk.kept.splitlines()]
+    assert [r["event"] for r in found][:2] == ["request_start", "request_done"]
+    assert [r["records"] for r in found if r["event"] == "log_dropped"] == [2]
+
+
+def test_facts_that_are_no_unicode_text_are_logged_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "requests.jsonl"
+    log = JsonLinesLog(path)
+    log.server_start({"model": "folder-\udcff"})
+    log.close()
+    assert [r["event"] for r in records(path)] == ["server_start"]

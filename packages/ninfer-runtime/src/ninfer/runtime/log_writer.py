@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -31,14 +32,17 @@ class JsonLinesLog:
     """Implements RequestLog over a file.
 
     Effects: callers hand records over without waiting; ``close`` writes what is left. Records that
-             found the queue full are counted in the closing ``log_dropped`` record.
+             found the queue full or could not be written, such as on a full disk, are counted in
+             the closing ``log_dropped`` record; later records are tried again.
     Raises:  OSError — the file cannot be opened for appending.
     """
 
     def __init__(self, path: str | Path, *, wall: Callable[[], float] = time.time) -> None:
-        self._file: IO[str] = Path(path).open("a", encoding="utf-8")
+        # Names of files may hold what is no Unicode text.
+        self._file: IO[str] = Path(path).open("a", encoding="utf-8", errors="backslashreplace")
         self._wall = wall
         self._dropped = 0
+        self._unwritten = 0
         self._records: queue.Queue[Record | None] = queue.Queue(QUEUE_RECORDS)
         self._thread = threading.Thread(target=self._write, name="ninfer-request-log", daemon=True)
         self._thread.start()
@@ -75,8 +79,8 @@ class JsonLinesLog:
         """Write what is left and close the file; later records are dropped."""
         if not self._thread.is_alive():
             return
-        if self._dropped:
-            self._records.put(self._stamped({"event": "log_dropped", "records": self._dropped}))
+        if lost := self._dropped + self._unwritten:
+            self._records.put(self._stamped({"event": "log_dropped", "records": lost}))
         self._records.put(None)
         self._thread.join()
 
@@ -90,8 +94,13 @@ class JsonLinesLog:
         return {"schema": SCHEMA_VERSION, "time": self._wall(), **record}
 
     def _write(self) -> None:
-        with self._file:
-            while (record := self._records.get()) is not None:
+        while (record := self._records.get()) is not None:
+            try:
                 self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
                 if self._records.empty():
                     self._file.flush()
+            except OSError:
+                self._unwritten += 1
+        # What a full disk still refuses is lost; the engine closes all the same.
+        with suppress(OSError):
+            self._file.close()

@@ -22,12 +22,26 @@ class Pulse:
         self._prefilled += prefilled
         self._generated += generated
 
+    @property
+    def has_tokens(self) -> bool:
+        """Return whether the current period has something to report."""
+        return bool(self._prefilled or self._generated)
+
+    def rest(self, now: float) -> float | None:
+        """Return how long an idle worker may sleep before it must beat; None is for ever."""
+        return max(self._started + PERIOD_SECONDS - now, 0.001) if self.has_tokens else None
+
+    def wake(self, now: float) -> None:
+        """Begin a period at the end of a sleep, which is no time of work."""
+        if not self.has_tokens:
+            self._started = now
+
     def beat(self, now: float, stats: EngineStats) -> None:
         """Report when a period is over; a period without tokens is silent."""
         seconds = now - self._started
         if seconds < PERIOD_SECONDS:
             return
-        if self._prefilled or self._generated:
+        if self.has_tokens:
             self._log.throughput(
                 Throughput(
                     seconds,

@@ -104,7 +104,9 @@ class UnitRunner:
             return
         self._program.abort(step.batch)
         self._residency.release(request)
-        request.clock.charge(_cost(UnitKind.PREFILL, started, self._now()))
+        cost = _cost(UnitKind.PREFILL, started, self._now())
+        request.clock.charge(cost)
+        self._counters.unit(cost)
         self._settlement.finish(request, FinishReason.NONE)
 
     def _replay_chunk(self, request: EngineRequest) -> None:

@@ -76,8 +76,11 @@ class Worker:
 
         With ``block`` an idle worker waits for an arrival, a wake-up or the next deadline.
         """
+        was_idle = not self._settlement.live
         for request in self._arrivals(self._patience() if block else 0.0):
             self._waiting.append(request)
+        if was_idle:
+            self._pulse.wake(self._now())
         if self._inbox.state is EngineState.STOPPING:
             return self._stop()
         self._sweep()
@@ -115,7 +118,8 @@ class Worker:
         deadline = self._waiting.next_deadline()
         if deadline is not None:
             return max(deadline - self._now(), 0.001)
-        return 0.0 if self._inbox.state is EngineState.DRAINING else None
+        is_draining = self._inbox.state is EngineState.DRAINING
+        return 0.0 if is_draining else self._pulse.rest(self._now())
 
     def _arrivals(self, timeout: float | None = 0.0) -> list[EngineRequest]:
         requests = self._inbox.collect(timeout)
