@@ -264,6 +264,14 @@ def test_a_thinking_budget_needs_room_for_the_close():
     assert open_(YES_NO, execution=budget(50), limit=60).remaining_model_tokens == 60
 
 
+@pytest.mark.parametrize("tokens", [0, -5])
+@pytest.mark.parametrize("thinks", [True, False])
+def test_a_thinking_budget_out_of_range_is_refused_whether_or_not_the_answer_thinks(tokens, thinks):
+    prompt = chat("hi") if thinks else TextPrompt("hi")
+    with pytest.raises(InvalidOption, match="budget_tokens"):
+        open_(prompt=prompt, execution=budget(tokens))
+
+
 def test_a_budget_closes_constrained_thinking_with_the_models_own_tokens():
     session = open_(YES_NO, prompt=chat("hi"), execution=budget(3))
     transcript = drive(session, [*encode("hmm"), *encode("yes"), EOS])

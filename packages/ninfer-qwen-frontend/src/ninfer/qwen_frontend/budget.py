@@ -44,6 +44,15 @@ class ThinkingBudget:
         return ThinkingReport(self.requested, self.cap, thought, injected, injected > 0)
 
 
+def require_budget(requested: int | None) -> None:
+    """Check a thinking budget by itself, also where the answer does not think.
+
+    Raises: InvalidOption — the budget is less than 1.
+    """
+    if requested is not None and requested < 1:
+        raise InvalidOption(f"{requested} is less than 1", location=OptionPath(BUDGET_OPTION))
+
+
 def plan_budget(
     requested: int | None, limit: OutputLimit, closings: tuple[tuple[int, ...], ...]
 ) -> ThinkingBudget:
@@ -56,9 +65,7 @@ def plan_budget(
     """
     if requested is None:
         return ThinkingBudget()
-    place = OptionPath(BUDGET_OPTION)
-    if requested < 1:
-        raise InvalidOption(f"{requested} is less than 1", location=place)
+    require_budget(requested)
     if limit.tokens <= requested:
         return ThinkingBudget(requested)
     needed = len(closings[0]) + 1
@@ -66,6 +73,6 @@ def plan_budget(
         raise ThinkingBudgetCapacity(
             f"{limit.tokens} output tokens leave {limit.tokens - requested} after thinking, "
             f"but closing it and one token of answer take {needed}",
-            location=place,
+            location=OptionPath(BUDGET_OPTION),
         )
     return ThinkingBudget(requested, requested, closings)

@@ -20,7 +20,13 @@ from ninfer.contract import (
     WarmUpReport,
 )
 from ninfer.qwen_frontend.answer import Answer, plan_answer
-from ninfer.qwen_frontend.budget import BUDGET_OPTION, OutputLimit, ThinkingBudget, plan_budget
+from ninfer.qwen_frontend.budget import (
+    BUDGET_OPTION,
+    OutputLimit,
+    ThinkingBudget,
+    plan_budget,
+    require_budget,
+)
 from ninfer.qwen_frontend.control import closing_tokens
 from ninfer.qwen_frontend.decoder import PieceTable, TextDecoder
 from ninfer.qwen_frontend.facts import ModelFacts
@@ -120,6 +126,7 @@ class Frontend:
         self, prepared: PreparedPrompt, options: RequestOptions, limit: OutputLimit
     ) -> ThinkingBudget | None:
         requested = options.execution.thinking.budget_tokens
+        require_budget(requested)
         if requested is not None and self.facts.reasoning is None:
             place = OptionPath(BUDGET_OPTION)
             raise UnsupportedOption("the model does not think", location=place)
