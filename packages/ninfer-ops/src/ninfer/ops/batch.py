@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ninfer.contract import RngPurpose, RowMismatch, SamplingParameters
+from ninfer.ops.rng import POSITION_LIMIT
 
 RECORD_BYTES: Final = 64
 _RECORD: Final = struct.Struct("<QqdddffiiII")
@@ -28,6 +29,7 @@ class SamplingRow:
     Units: ``position`` is the logical position of the next token for an ordinary step, and the
     ledger length before the round for speculative acceptance. ``counts_row`` is the row of the
     count table that holds this request's generated tokens; it matters only with a penalty.
+    Raises: RowMismatch — a position outside [0, 2**40), a negative row.
     """
 
     parameters: SamplingParameters
@@ -35,6 +37,12 @@ class SamplingRow:
     purpose: RngPurpose = RngPurpose.DECODE
     constrained: bool = False
     counts_row: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.position < POSITION_LIMIT:
+            raise RowMismatch(f"sampling row: the position {self.position} is not below 2**40")
+        if not 0 <= self.counts_row < 1 << 31:
+            raise RowMismatch(f"sampling row: {self.counts_row} is no row of a count table")
 
     @property
     def is_penalised(self) -> bool:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ninfer.contract import InvalidMask, RowMismatch, mask_words
-from ninfer.ops.batch import SamplingBatch
+from ninfer.ops.batch import RECORD_BYTES, SamplingBatch
 
 _LOGIT_TYPES = (torch.bfloat16, torch.float16, torch.float32)
 
@@ -58,8 +58,14 @@ def check_counts(op: str, counts: Tensor, logits: Tensor) -> None:
 def check_batch(op: str, batch: SamplingBatch, logits: Tensor) -> None:
     """Check that there is one record a row beside these logits.
 
-    Raises: RowMismatch — the number of records or their device differs.
+    Raises: RowMismatch — the number of records, their layout or their device differs.
     """
+    records = batch.records
+    if records.dtype != torch.int64 or records.dim() != 2 or records.shape[1] != RECORD_BYTES // 8:
+        found = f"{records.dtype}{tuple(records.shape)}"
+        raise RowMismatch(f"{op} batch: {found}, not int64[*, {RECORD_BYTES // 8}]")
+    if not records.is_contiguous():
+        raise RowMismatch(f"{op} batch: records are not contiguous")
     if batch.rows != logits.shape[0]:
         raise RowMismatch(f"{op} batch: {batch.rows} records for {logits.shape[0]} rows")
     _check_device(op, "batch", batch.records, logits)

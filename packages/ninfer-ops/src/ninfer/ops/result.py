@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ninfer.contract import RowMismatch
 from ninfer.ops.status import require_ok
 
 
@@ -29,9 +30,12 @@ class SampledTokens(NamedTuple):
         )
 
     def store(self, other: SampledTokens) -> SampledTokens:
-        """Copy ``other`` into these tensors and return them."""
-        self.tokens.copy_(other.tokens)
-        self.status.copy_(other.status)
+        """Copy ``other`` into these tensors and return them.
+
+        Raises: RowMismatch — a tensor has another shape or dtype.
+        """
+        _copy("tokens", self.tokens, other.tokens)
+        _copy("status", self.status, other.status)
         return self
 
     def require_ok(self) -> None:
@@ -65,10 +69,13 @@ class AcceptedTokens(NamedTuple):
         )
 
     def store(self, other: AcceptedTokens) -> AcceptedTokens:
-        """Copy ``other`` into these tensors and return them."""
-        self.tokens.copy_(other.tokens)
-        self.accepted.copy_(other.accepted)
-        self.status.copy_(other.status)
+        """Copy ``other`` into these tensors and return them.
+
+        Raises: RowMismatch — a tensor has another shape or dtype.
+        """
+        _copy("tokens", self.tokens, other.tokens)
+        _copy("accepted", self.accepted, other.accepted)
+        _copy("status", self.status, other.status)
         return self
 
     def require_ok(self) -> None:
@@ -78,3 +85,11 @@ class AcceptedTokens(NamedTuple):
         """
         for row, status in enumerate(self.status.tolist()):
             require_ok(status, row)
+
+
+def _copy(name: str, out: Tensor, found: Tensor) -> None:
+    # A copy would repeat one row for all, and convert what does not fit.
+    if out.shape != found.shape or out.dtype != found.dtype:
+        given, needed = (f"{t.dtype}{tuple(t.shape)}" for t in (out, found))
+        raise RowMismatch(f"out {name}: {given}, not {needed}")
+    out.copy_(found)

@@ -13,6 +13,9 @@ from torch import Tensor
 
 from ninfer.contract import RngPurpose
 
+POSITION_LIMIT: Final = 1 << 40
+"""Positions of one key: its bits above are the purpose's."""
+
 _WORD: Final = (1 << 64) - 1
 _GOLDEN: Final = 0x9E3779B97F4A7C15
 _FIRST: Final = 0xBF58476D1CE4E5B9

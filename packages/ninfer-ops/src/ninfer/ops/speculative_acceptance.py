@@ -52,6 +52,8 @@ def speculative_acceptance(
     check_logits(_OP, logits, 3)
     check_batch(_OP, batch, logits)
     rows, positions, _ = logits.shape
+    if positions < 1:
+        raise RowMismatch(f"{_OP} logits: there is no position")
     _check(drafts, "drafts", (rows, positions - 1), torch.int64, logits)
     _check(extents, "extents", (rows,), torch.int32, logits)
     if proposal is not None:
@@ -62,6 +64,7 @@ def speculative_acceptance(
         check_counts(_OP, counts, logits)
     library = library_for(logits)
     if library is None:
+        _require_extents(extents, positions - 1)
         found = accept_rows(logits, batch, drafts, extents, proposal, masks, counts)
         return found if out is None else out.store(found)
     out = AcceptedTokens.empty(rows, positions, logits.device) if out is None else out
@@ -71,6 +74,12 @@ def speculative_acceptance(
     inputs = (logits, batch.records, drafts, extents, ids, q, masks, counts)
     library.speculative_acceptance(*inputs, *out, workspace, 0)
     return out
+
+
+def _require_extents(extents: Tensor, draft_limit: int) -> None:
+    # On a device this would wait; there the contract's range is trusted.
+    if extents.device.type == "cpu" and bool(((extents < 0) | (extents > draft_limit)).any()):
+        raise RowMismatch(f"{_OP} extents: {extents.tolist()} are not all in 0..{draft_limit}")
 
 
 def _check_proposal(proposal: SparseProposal, logits: Tensor) -> None:

@@ -47,8 +47,13 @@ def _require_inputs(columns: Columns) -> None:
     # On a device this would wait; there the contract's "None where no row needs it" is trusted.
     if columns.masks is None and bool(columns.batch.constrained.any()):
         raise RowMismatch("sampling: a row is constrained and there are no masks")
-    if columns.counts is None and bool(columns.batch.penalised.any()):
+    penalised = columns.batch.penalised
+    if columns.counts is None and bool(penalised.any()):
         raise RowMismatch("sampling: a row is penalised and there is no count table")
+    if columns.counts is not None:
+        held = columns.counts.shape[0]
+        if bool((penalised & (columns.batch.counts_rows >= held)).any()):
+            raise RowMismatch(f"sampling: a row counts beyond the {held} rows of the count table")
 
 
 def _one_by_one(columns: Columns) -> Candidates:
@@ -62,7 +67,7 @@ def _one_by_one(columns: Columns) -> Candidates:
     for column in _active_columns(columns):
         logits, words = _adjusted_column(columns, column)
         values, ids = best_of_row(logits, limits[column], words)
-        status = _status(values, words)
+        status = _status(values, words, len(logits))
         found.status[column] = status
         if status is RowStatus.OK:
             found.values[column, : len(ids)] = values
@@ -101,22 +106,30 @@ def _penalised_row(columns: Columns, table: Tensor, column: int, logits: Tensor)
     return adjusted
 
 
-def _status(values: Tensor, words: Tensor | None) -> RowStatus:
+def _status(values: Tensor, words: Tensor | None, token_domain: int) -> RowStatus:
     if not len(values):
         return RowStatus.EMPTY_SET
     best = float(values[0])
     if -torch.inf < best < torch.inf:
         return RowStatus.OK
-    if best == -torch.inf and words is not None and not bool(words.any()):
+    if best == -torch.inf and words is not None and not _allows_any(words, token_domain):
         return RowStatus.EMPTY_SET
     return RowStatus.NON_FINITE
+
+
+def _allows_any(words: Tensor, token_domain: int) -> bool:
+    """Return whether a bit of the token domain is set, whatever stands behind it."""
+    behind = token_domain % 32
+    last = int(words[-1]) & ((1 << behind) - 1 if behind else -1)
+    return bool(last) or bool(words[:-1].any())
 
 
 def _all_at_once(columns: Columns) -> Candidates:
     logits = columns.logits.to(torch.float32)
     batch = columns.batch
-    if columns.counts is not None:
-        counts = columns.counts[batch.counts_rows.to(torch.int64)]
+    if columns.counts is not None and columns.counts.shape[0]:
+        counts_rows = torch.where(batch.penalised, batch.counts_rows, 0)
+        counts = columns.counts[counts_rows.to(torch.int64)]
         if columns.overlay is not None:
             extra = columns.overlay
             counts = counts.scatter_add(1, extra.clamp(min=0), (extra >= 0).to(counts.dtype))

@@ -56,10 +56,12 @@ def _targets(
     masks: Tensor | None,
     counts: Tensor | None,
 ) -> _Targets:
-    rows, positions, _ = logits.shape
+    rows, positions, domain = logits.shape
     place = torch.arange(positions, device=logits.device)
     before = place[: positions - 1] < place.unsqueeze(1)
-    overlay = torch.where(before, drafts.unsqueeze(1), -1)
+    # No column behind a draft outside the domain is reached.
+    counted = before & ((drafts >= 0) & (drafts < domain)).unsqueeze(1)
+    overlay = torch.where(counted, drafts.unsqueeze(1), -1)
     records = SamplingBatch(batch.records.repeat_interleave(positions, dim=0))
     columns = Columns(
         logits.flatten(0, 1),
@@ -73,8 +75,9 @@ def _targets(
     weights = weights_of(candidates, records)
     # A running sum adds in candidate order, as the kernels do.
     p = weights / weights.cumsum(1)[:, -1:]
-    shape = (rows, positions, -1)
-    return _Targets(p.view(shape), candidates.ids.view(shape), candidates.status.view(rows, -1))
+    shape = (rows, positions, p.shape[1])
+    status = candidates.status.view(rows, positions)
+    return _Targets(p.view(shape), candidates.ids.view(shape), status)
 
 
 def _accepted_drafts(
