@@ -194,6 +194,20 @@ def test_a_log_that_raises_leaves_nobody_waiting(
     engine.close()
 
 
+def test_a_closed_engine_shows_no_memory_in_use() -> None:
+    engine, _ = stepped_engine(
+        options=EngineOptions(max_concurrency=2), context_tokens=64, kv_tokens=64
+    )
+    handles = [engine.start(prompt(3, row), request("long", tokens=60)) for row in range(3)]
+    while not engine.stats().host_context_bytes:
+        engine.run_cycle()
+    assert engine.stats().usage.rows_used > 0
+    engine.close()
+    stats = engine.stats()
+    assert (stats.usage.rows_used, stats.usage.kv_used_pages, stats.host_context_bytes) == (0, 0, 0)
+    assert all(handle.is_settled for handle in handles)
+
+
 def test_closing_twice_is_closing_once() -> None:
     engine = threaded_engine()
     engine.close()

@@ -161,6 +161,11 @@ class Worker:
         return not paused or paused[0].bypasses < BYPASS_LIMIT
 
     def _observe(self) -> None:
+        self._observe_requests()
+        self._observe_memory()
+        self._pulse.beat(self._now(), self._counters.live)
+
+    def _observe_requests(self) -> None:
         live, residency = self._counters.live, self._residency
         phases = [request.phase for request in residency.residents]
         live.requests_running = len(phases)
@@ -170,9 +175,10 @@ class Worker:
         live.requests_replaying = phases.count(Phase.REPLAY)
         live.requests_decode_ready = len(phases) - live.requests_prefilling
         live.requests_decode_ready -= live.requests_replaying
-        live.host_context_bytes = residency.snapshot_bytes
-        live.usage = self._program.usage
-        self._pulse.beat(self._now(), live)
+
+    def _observe_memory(self) -> None:
+        self._counters.live.host_context_bytes = self._residency.snapshot_bytes
+        self._counters.live.usage = self._program.usage
 
     def _stop(self) -> bool:
         for request in list(self._residency.residents):
@@ -185,6 +191,7 @@ class Worker:
         for request in (*self._waiting.drain(), *self._arrivals()):
             self._settlement.stopped(request)
         self._counters.nobody_left()
+        self._observe_memory()
         self._inbox.move_to(EngineState.CLOSED)
         return False
 
