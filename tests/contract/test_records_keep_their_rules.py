@@ -12,6 +12,7 @@ from ninfer.contract import (
     JsonPointer,
     Lookahead,
     OptionPath,
+    OutputConstraint,
     PositionState,
     SamplingOverrides,
     SamplingParameters,
@@ -36,6 +37,13 @@ from ninfer.contract import (
         ("top_k", -1),
         ("seed", 1 << 64),
         ("seed", -1),
+        ("temperature", "1"),
+        ("temperature", None),
+        ("top_p", 1j),
+        ("min_p", 10**400),
+        ("top_k", 1.5),
+        ("top_k", "20"),
+        ("seed", 1.0),
     ],
 )
 def test_a_sampling_value_out_of_range_is_named(field, value):
@@ -102,6 +110,25 @@ def test_json_pointers_read_back_what_they_print(tokens):
 def test_text_positions_count_from_one():
     assert TextPosition.of_offset("ab\ncd", 4) == TextPosition(2, 2)
     assert TextPosition.of_offset("ab\ncd", 0) == TextPosition(1, 1)
+
+
+@pytest.mark.parametrize(
+    "named",
+    [{"eos": [-1]}, {"eos": [3]}, {"eos": [2], "control": [-3]}, {"eos": [2], "control": [3]}],
+)
+def test_a_vocabulary_refuses_ids_that_it_does_not_have(named):
+    with pytest.raises(ValueError, match="outside the domain of 3"):
+        TokenVocabulary.build([b"a", b"b", b"</s>"], **named)
+
+
+def test_a_vocabulary_refuses_unknown_classes():
+    with pytest.raises(ValueError, match="7 is no class"):
+        TokenVocabulary((b"a", b"b", b"</s>"), bytes([0, 7, TokenClass.EOS]))
+
+
+def test_one_string_is_no_list_of_choices():
+    with pytest.raises(TypeError, match="choice"):
+        OutputConstraint.choice("yes")
 
 
 def test_a_vocabulary_refuses_text_without_bytes_and_missing_eos():

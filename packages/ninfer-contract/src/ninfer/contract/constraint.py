@@ -58,7 +58,12 @@ class OutputConstraint:
 
     @classmethod
     def choice(cls, literals: list[str] | tuple[str, ...]) -> OutputConstraint:
-        """Hold the answer to exactly one of the given strings."""
+        """Hold the answer to exactly one of the given strings.
+
+        Raises: TypeError — one string instead of a list, which would be a list of its characters.
+        """
+        if isinstance(literals, str):
+            raise TypeError("choice: a list of strings is needed, not one string")
         return cls(ConstraintKind.CHOICE, literals=tuple(literals))
 
     @classmethod

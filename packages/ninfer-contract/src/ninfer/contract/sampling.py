@@ -5,9 +5,9 @@ Source: specification 7.3 and 7.4; reference contract section 2.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from numbers import Integral, Real
 
 from ninfer.contract.errors import InvalidOption
 from ninfer.contract.location import OptionPath
@@ -36,7 +36,7 @@ class SamplingParameters:
             suffix with w < min_p·w₀ is dropped; the shortest prefix whose mass reaches
             top_p · (mass of C before min-p) stays; the rest is renormalised and drawn by inverse
             CDF. T ≤ 0 takes the largest z', ties to the lower id, and draws nothing.
-    Raises: InvalidOption — a value is not finite or out of range.
+    Raises: InvalidOption — a value is no number, not finite or out of range.
     """
 
     temperature: float = 0.7
@@ -53,6 +53,8 @@ class SamplingParameters:
         _require_range("min_p", self.min_p, 0.0, 1.0)
         _require_range("presence_penalty", self.presence_penalty, -2.0, 2.0)
         _require_range("frequency_penalty", self.frequency_penalty, -2.0, 2.0)
+        _require_integer("top_k", self.top_k)
+        _require_integer("seed", self.seed)
         if self.top_k < 0:
             raise InvalidOption(f"{self.top_k} is negative", location=OptionPath("top_k"))
         if not 0 <= self.seed < 1 << 64:
@@ -92,8 +94,15 @@ class SamplingOverrides:
 
 
 def _require_range(name: str, value: float, low: float, high: float) -> None:
-    if not math.isfinite(value) or not low <= value <= high:
+    if not isinstance(value, Real):
+        raise InvalidOption(f"{value!r} is no number", location=OptionPath(name))
+    if not low <= value <= high:  # false of what is not a number, too
         raise InvalidOption(f"{value} is not in [{low:g}, {high:g}]", location=OptionPath(name))
+
+
+def _require_integer(name: str, value: int) -> None:
+    if not isinstance(value, Integral):
+        raise InvalidOption(f"{value!r} is no integer", location=OptionPath(name))
 
 
 THINKING_PRESET = SamplingParameters(temperature=1.0, top_p=0.95)

@@ -31,7 +31,7 @@ class TokenVocabulary:
 
     Shapes: pieces and classes have V entries; a TEXT piece is not empty, and need not be whole
             UTF-8; pieces of other classes are spellings for display only.
-    Raises: ValueError — lengths differ, a TEXT piece is empty, or no id is EOS.
+    Raises: ValueError — lengths differ, a class is unknown, a TEXT piece is empty, or no id is EOS.
     """
 
     pieces: tuple[bytes, ...]
@@ -41,6 +41,8 @@ class TokenVocabulary:
     def __post_init__(self) -> None:
         if len(self.pieces) != len(self.classes):
             raise ValueError(f"{len(self.pieces)} pieces but {len(self.classes)} classes")
+        if unknown := set(self.classes).difference(TokenClass):
+            raise ValueError(f"{min(unknown)} is no class of a token")
         text, end = int(TokenClass.TEXT), int(TokenClass.EOS)
         for token, (piece, kind) in enumerate(zip(self.pieces, self.classes, strict=True)):
             if not piece and kind == text:
@@ -54,12 +56,16 @@ class TokenVocabulary:
     def build(
         cls, pieces: Sequence[bytes], *, eos: Sequence[int], control: Sequence[int] = ()
     ) -> TokenVocabulary:
-        """Return a vocabulary whose empty pieces are UNUSED and whose other ids are TEXT."""
+        """Return a vocabulary whose empty pieces are UNUSED and whose other ids are TEXT.
+
+        Raises: ValueError — an id has no piece, or no id is EOS.
+        """
         classes = bytearray(TokenClass.TEXT if p else TokenClass.UNUSED for p in pieces)
-        for token in control:
-            classes[token] = TokenClass.CONTROL
-        for token in eos:
-            classes[token] = TokenClass.EOS
+        for tokens, kind in ((control, TokenClass.CONTROL), (eos, TokenClass.EOS)):
+            for token in tokens:
+                if not 0 <= token < len(classes):
+                    raise ValueError(f"token {token} is outside the domain of {len(classes)}")
+                classes[token] = kind
         return cls(tuple(pieces), bytes(classes))
 
     @property
