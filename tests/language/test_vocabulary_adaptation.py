@@ -80,6 +80,33 @@ def test_sentence_piece_marks_are_blanks_and_byte_tokens_are_bytes():
     ]  # fmt: skip
 
 
+def test_byte_tokens_are_bytes_only_where_the_decoder_reads_them_so():
+    from tokenizers import decoders
+
+    words = ["<0x0A>", "<0x0a>", "<0x  >", "<0x 1>", "<0x1>", "▁<0x0A>"]
+    tokenizer = sentence_piece(*words, special=["</s>"])
+    found = vocabulary_from_tokenizer(tokenizer, eos_ids=[6])
+    assert found.pieces[:6] == (b"\n", b"\n", b"<0x  >", b"<0x 1>", b"<0x1>", b" <0x0A>")
+    tokenizer.decoder = decoders.Metaspace()
+    found = vocabulary_from_tokenizer(tokenizer, eos_ids=[6])
+    assert found.pieces[:2] == (b"<0x0A>", b"<0x0a>")
+    for token in range(6):
+        decoded = tokenizer.decode([4, token]).removeprefix("<0x1>")
+        assert decoded.encode() == found.pieces[token]
+
+
+@pytest.mark.parametrize("unknown", [None, 0, 2])
+def test_the_unknown_token_of_a_unigram_model_is_no_text(unknown):
+    from tokenizers import Tokenizer, decoders, models
+
+    pieces = [("<unk>", 0.0), ("▁a", -1.0), ("?", -2.0), ("</s>", -3.0)]
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=unknown))
+    tokenizer.decoder = decoders.Metaspace()
+    found = vocabulary_from_tokenizer(tokenizer, eos_ids=[3])
+    controls = [i for i, c in enumerate(found.classes) if c == TokenClass.CONTROL]
+    assert controls == ([] if unknown is None else [unknown])
+
+
 def test_added_tokens_are_text_or_control_by_their_flag_and_spelled_as_they_stand():
     tokenizer = byte_level("a", special=["<|im_end|>", "<|vision|>"], plain=["<tool Ġ>"])
     found = vocabulary_from_tokenizer(tokenizer, eos_ids=[1])

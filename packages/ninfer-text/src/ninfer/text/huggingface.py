@@ -7,12 +7,15 @@ the tokenizer's own decoder would write for a token inside a text.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ninfer.contract import ModelError, TokenVocabulary
 
 Spelling = Callable[[str], bytes]
+
+_BYTE_TOKEN = re.compile("<0x([0-9A-Fa-f]{2})>")
 
 
 def vocabulary_from_tokenizer(
@@ -36,10 +39,16 @@ def vocabulary_from_tokenizer(
     for text, token in ids.items():
         pieces[token] = text.encode() if token in added else spell(text)
     control = [token for token, entry in added.items() if entry.special]
-    unknown = ids.get(getattr(backend.model, "unk_token", None))
-    if unknown is not None:
-        control.append(unknown)
-    return TokenVocabulary.build(pieces, eos=ends, control=control)
+    return TokenVocabulary.build(pieces, eos=ends, control=control + _unknown_ids(backend, ids))
+
+
+def _unknown_ids(backend: Any, ids: Mapping[str, int]) -> list[int]:
+    """Return the id that stands for text without tokens, if the model has one."""
+    if hasattr(backend.model, "unk_token"):
+        found = ids.get(backend.model.unk_token)
+    else:  # a Unigram model keeps the id, in its serialised form only
+        found = json.loads(backend.model.__getstate__()).get("unk_id")
+    return [] if found is None else [found]
 
 
 def _token_domain(known: int, domain: int | None) -> int:
@@ -73,7 +82,8 @@ def _spelling(backend: Any) -> Spelling:
     if "ByteLevel" in kinds:
         return _byte_level()
     if "Metaspace" in kinds or "ByteFallback" in kinds:
-        return _sentence_piece([pair for step in steps for pair in _replacements(step)])
+        marks = [pair for step in steps for pair in _replacements(step)]
+        return _sentence_piece(marks, has_bytes="ByteFallback" in kinds)
     raise ModelError(f"tokenizer: its decoder {kinds or None} is not one whose bytes are known")
 
 
@@ -99,15 +109,12 @@ def _byte_level() -> Spelling:
     return spell
 
 
-def _sentence_piece(replacements: Sequence[tuple[str, str]]) -> Spelling:
-    """Return the reader of SentencePiece tokens: ``<0x0A>`` is a byte, marks become blanks."""
+def _sentence_piece(replacements: Sequence[tuple[str, str]], *, has_bytes: bool) -> Spelling:
+    """Return the reader of SentencePiece tokens: ``<0x0A>`` may be a byte, marks become blanks."""
 
     def spell(text: str) -> bytes:
-        if len(text) == 6 and text.startswith("<0x") and text.endswith(">"):
-            try:
-                return bytes.fromhex(text[3:5])
-            except ValueError:
-                pass
+        if has_bytes and (byte := _BYTE_TOKEN.fullmatch(text)):
+            return bytes.fromhex(byte.group(1))
         for mark, content in replacements:
             text = text.replace(mark, content)
         return text.encode()
