@@ -18,7 +18,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from ninfer.contract import OutputConstraint, mask_words
+from ninfer.contract import ConstraintDeadEnd, OutputConstraint, mask_words
 from ninfer.text import ConstraintCompiler, vocabulary_from_tokenizer
 
 
@@ -39,17 +39,22 @@ class ConstraintProcessor(LogitsProcessor):
         self.seen: int | None = None
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
-        """Return the scores with the tokens outside the language at minus infinity."""
+        """Return the scores with the tokens outside the language at minus infinity.
+
+        Raises: ConstraintDeadEnd — the vocabulary cannot spell what the language demands next.
+        """
         for row, matcher in enumerate(self.matchers):
             if self.seen is not None and not matcher.terminated:
                 matcher.preview(input_ids[row, self.seen :].tolist())
                 matcher.commit()
             if not matcher.terminated:
-                matcher.lookahead([], memoryview(self.masks[row].numpy()))
+                found = matcher.lookahead([], memoryview(self.masks[row].numpy()))
+                if found.dead_ends:
+                    raise ConstraintDeadEnd(f"row {row}: no token goes on from here")
         self.seen = input_ids.shape[1]
         tokens = torch.arange(scores.shape[1])
         allowed = self.masks[:, 0, tokens // 32] >> (tokens % 32) & 1
-        return scores.masked_fill(allowed == 0, float("-inf"))
+        return scores.masked_fill(allowed.to(scores.device) == 0, float("-inf"))
 
 
 def main() -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 from tokenizers import Tokenizer
+from tokenizers.decoders import ByteLevel
+from tokenizers.models import BPE
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from ninfer.contract import OutputConstraint
+from ninfer.contract import ConstraintDeadEnd, OutputConstraint
 from support.answering import tokenizer_json
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "transformers_logits_processor.py"
@@ -79,3 +81,14 @@ def test_without_the_processor_the_model_babbles(tokenizer, model):
     inputs = tokenizer(["one"], return_tensors="pt")
     output = model.generate(**inputs, max_new_tokens=8, do_sample=False)
     assert tokenizer.decode(output[0, 3:]) not in ("yes", "no", "上海")
+
+
+def test_a_word_that_the_vocabulary_cannot_spell_ends_in_an_error(example):
+    backend = Tokenizer(BPE(vocab={"a": 0, "</s>": 1}, merges=[]))
+    backend.decoder = ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="</s>")
+    held = example.ConstraintProcessor(tokenizer, OutputConstraint.choice(["az"]), 2)
+    ids, scores = torch.zeros(1, 3, dtype=torch.long), torch.zeros(1, 2)
+    assert held(ids, scores).tolist() == [[0.0, float("-inf")]]
+    with pytest.raises(ConstraintDeadEnd, match="row 0"):
+        held(torch.zeros(1, 4, dtype=torch.long), scores)
