@@ -120,7 +120,7 @@ def edit(path: Path, **fields: Any) -> None:
         ({"hidden_act": "gelu"}, "hidden_act: 'gelu' is not served"),
         (
             {"rope_parameters": {"partial_rotary_factor": 2.0}},
-            "rope_parameters: partial_rotary_factor: turns 64 of 32 numbers",
+            "rope_parameters: partial_rotary_factor: 2.0 is not above 0 and up to 1",
         ),
         (
             {"rope_parameters": {"rope_type": "yarn"}},

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from ninfer.runtime.models.config import DecoderConfig, DeltaConfig
 from ninfer.runtime.models.config_fields import ConfigFields
-from ninfer.runtime.models.dense_config import dense_config
+from ninfer.runtime.models.dense_config import FULL_ATTENTION, dense_config
 
-ATTENTION, RECURRENT = "full_attention", "linear_attention"
+RECURRENT = "linear_attention"
 
 
 def hybrid_config(fields: ConfigFields, family: str) -> DecoderConfig:
@@ -21,6 +21,10 @@ def hybrid_config(fields: ConfigFields, family: str) -> DecoderConfig:
     text.allow("attn_output_gate", (True,))
     rope = text.nested("rope_parameters")
     part = rope.get("partial_rotary_factor", float, text.get("partial_rotary_factor", float, 0.25))
+    if not 0 < part <= 1:
+        raise rope.fail("partial_rotary_factor", f"{part} is not above 0 and up to 1")
+    if fields.has("quantization_config"):
+        raise fields.fail("quantization_config", "is not served: weights are read as they stand")
     shape = dense_config(text, family, part)
     rotated = shape.rope.rotary_dim
     if not 0 < rotated <= shape.head_dim or rotated % 2:
@@ -36,9 +40,9 @@ def hybrid_config(fields: ConfigFields, family: str) -> DecoderConfig:
 
 
 def _delta(fields: ConfigFields, layers: int) -> DeltaConfig:
-    key_heads = fields.require("linear_num_key_heads", int)
-    value_heads = fields.require("linear_num_value_heads", int)
-    if key_heads <= 0 or value_heads <= 0 or value_heads % key_heads:
+    key_heads = fields.positive("linear_num_key_heads", int)
+    value_heads = fields.positive("linear_num_value_heads", int)
+    if value_heads % key_heads:
         fact = f"{key_heads} does not divide {value_heads} value heads"
         raise fields.fail("linear_num_key_heads", fact)
     conv_columns = fields.require("linear_conv_kernel_dim", int)
@@ -48,8 +52,8 @@ def _delta(fields: ConfigFields, layers: int) -> DeltaConfig:
         layers=_recurrent_layers(fields, layers),
         key_heads=key_heads,
         value_heads=value_heads,
-        key_dim=fields.require("linear_key_head_dim", int),
-        value_dim=fields.require("linear_value_head_dim", int),
+        key_dim=fields.positive("linear_key_head_dim", int),
+        value_dim=fields.positive("linear_value_head_dim", int),
         conv_columns=conv_columns,
     )
 
@@ -65,7 +69,7 @@ def _recurrent_layers(fields: ConfigFields, layers: int) -> tuple[int, ...]:
     if len(kinds) != layers:
         raise fields.fail("layer_types", f"{len(kinds)} kinds for {layers} layers")
     for kind in kinds:
-        if kind not in (ATTENTION, RECURRENT):
-            served = f"{ATTENTION}, {RECURRENT}"
+        if kind not in (FULL_ATTENTION, RECURRENT):
+            served = f"{FULL_ATTENTION}, {RECURRENT}"
             raise fields.fail("layer_types", f"{kind!r} is not served (served: {served})")
     return tuple(index for index, kind in enumerate(kinds) if kind == RECURRENT)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ninfer.runtime.models.config import DecoderConfig
 from ninfer.runtime.models.config_fields import ConfigFields
-from ninfer.runtime.models.dense_config import dense_config
+from ninfer.runtime.models.dense_config import dense_config, require_attention
 from ninfer.runtime.models.hybrid_config import hybrid_config
 
 HYBRIDS = ("qwen3_5", "qwen3_5_text")
@@ -23,4 +23,7 @@ def decoder_config(config: Mapping[str, object], source: str) -> DecoderConfig:
     family = fields.require("model_type", str)
     if family not in SERVED:
         raise fields.fail("model_type", f"{family!r} is not served (served: {', '.join(SERVED)})")
-    return hybrid_config(fields, family) if family in HYBRIDS else dense_config(fields, family)
+    if family in HYBRIDS:
+        return hybrid_config(fields, family)
+    require_attention(fields)
+    return dense_config(fields, family)

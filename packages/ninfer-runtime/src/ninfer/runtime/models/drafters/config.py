@@ -13,7 +13,6 @@ from ninfer.runtime.models.drafters.shape_fields import (
     conv_group,
     kv_heads,
     mask_token,
-    positive,
     same,
     tapped_layers,
     whole_numbers,
@@ -67,7 +66,7 @@ def drafter_config(
         tapped_layers(fields, "target_layers", target),
         mask_token(fields, "mask_token", target),
         conv_group(fields, "conv_group", target) if is_second else 0,
-        positive(fields, "selector_rank") if is_second else 0,
+        fields.positive("selector_rank", int) if is_second else 0,
         _windows(fields, layers.layers),
     )
 
@@ -75,7 +74,7 @@ def drafter_config(
 def _layers(
     fields: ConfigFields, target: DecoderConfig, backend: SpeculativeBackend
 ) -> DecoderConfig:
-    heads, head_dim = positive(fields, "heads"), positive(fields, "head_dim")
+    heads, head_dim = fields.positive("heads", int), fields.positive("head_dim", int)
     is_mtp = backend is SpeculativeBackend.MTP
     if fields.has("sliding_window"):
         raise fields.fail("sliding_window", "is not served: windows says how far layers see")
@@ -89,14 +88,14 @@ def _layers(
     return DecoderConfig(
         family=backend.value,
         hidden=same(fields, "hidden", target.hidden),
-        layers=1 if is_mtp else positive(fields, "layers"),
+        layers=1 if is_mtp else fields.positive("layers", int),
         heads=heads,
         kv_heads=kv_heads(fields, "kv_heads", heads),
         head_dim=head_dim,
-        ffn=positive(fields, "ffn"),
+        ffn=fields.positive("ffn", int),
         vocab_rows=target.vocab_rows,
-        norm_eps=fields.require("norm_eps", float),
-        rope=RopeConfig(fields.require("rope_theta", float), _rotary_dim(fields, head_dim)),
+        norm_eps=fields.positive("norm_eps", float),
+        rope=RopeConfig(fields.positive("rope_theta", float), _rotary_dim(fields, head_dim)),
         context_tokens=target.context_tokens,
         qk_norm=fields.require("qk_norm", bool) if is_mtp else True,
         output_gate=fields.get("gated_attention", bool, False),

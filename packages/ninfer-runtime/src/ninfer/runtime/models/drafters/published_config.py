@@ -23,7 +23,6 @@ from ninfer.runtime.models.drafters.shape_fields import (
     conv_group,
     kv_heads,
     mask_token,
-    positive,
     same,
     tapped_layers,
 )
@@ -68,7 +67,7 @@ def published_config(
         _target_layers(fields, layers.layers, target),
         mask_token(fields, place_of(fields, "mask_token_id"), target),
         conv_group(fields, place_of(fields, "conv_group_size"), target) if is_second else 0,
-        positive(fields, place_of(fields, "selector_rank")) if is_second else 0,
+        fields.positive(place_of(fields, "selector_rank"), int) if is_second else 0,
         _windows(fields, layers.layers),
     )
 
@@ -84,20 +83,20 @@ def _backend(fields: ConfigFields) -> SpeculativeBackend:
 def _layers(
     fields: ConfigFields, target: DecoderConfig, backend: SpeculativeBackend
 ) -> DecoderConfig:
-    heads = positive(fields, "num_attention_heads")
-    head_dim = positive(fields, "head_dim")
+    heads = fields.positive("num_attention_heads", int)
+    head_dim = fields.positive("head_dim", int)
     if head_dim % 2:
         raise fields.fail("head_dim", f"{head_dim} is not even: halves turn against each other")
     return DecoderConfig(
         family=backend.value,
         hidden=same(fields, "hidden_size", target.hidden),
-        layers=positive(fields, "num_hidden_layers"),
+        layers=fields.positive("num_hidden_layers", int),
         heads=heads,
         kv_heads=kv_heads(fields, "num_key_value_heads", heads),
         head_dim=head_dim,
-        ffn=positive(fields, "intermediate_size"),
+        ffn=fields.positive("intermediate_size", int),
         vocab_rows=same(fields, "vocab_size", target.vocab_rows),
-        norm_eps=fields.require("rms_norm_eps", float),
+        norm_eps=fields.positive("rms_norm_eps", float),
         rope=RopeConfig(_rope_theta(fields), head_dim),
         context_tokens=target.context_tokens,
         qk_norm=True,
@@ -127,7 +126,7 @@ def _rope_theta(fields: ConfigFields) -> float:
     found = {}
     for place in (*(f"{name}.rope_theta" for name in ROPES), "rope_theta"):
         if fields.has(place):
-            found[place] = fields.require(place, float)
+            found[place] = fields.positive(place, float)
     if not found:
         raise fields.fail("rope_parameters.rope_theta", "is missing")
     (first, theta), *others = found.items()
@@ -164,7 +163,7 @@ def _windows(fields: ConfigFields, layers: int) -> tuple[int | None, ...]:
         return ()
     if not fields.get("use_sliding_window", bool, True):
         raise fields.fail("use_sliding_window", f"False, but layer_types has {SLIDING}")
-    window = positive(fields, "sliding_window")
+    window = fields.positive("sliding_window", int)
     return tuple(window if kind == SLIDING else None for kind in kinds)
 
 

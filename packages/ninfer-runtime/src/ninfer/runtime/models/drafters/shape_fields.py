@@ -6,17 +6,6 @@ from ninfer.runtime.models.config import DecoderConfig
 from ninfer.runtime.models.config_fields import ConfigFields
 
 
-def positive(fields: ConfigFields, name: str) -> int:
-    """Return a number above 0.
-
-    Raises: ModelError — it is missing or anything else.
-    """
-    value = fields.require(name, int)
-    if value <= 0:
-        raise fields.fail(name, f"{value} is not positive")
-    return value
-
-
 def whole_numbers(fields: ConfigFields, name: str) -> tuple[int, ...]:
     """Return a list of whole numbers.
 
@@ -44,7 +33,7 @@ def kv_heads(fields: ConfigFields, name: str, heads: int) -> int:
 
     Raises: ModelError — it is missing or does not.
     """
-    value = positive(fields, name)
+    value = fields.positive(name, int)
     if heads % value:
         raise fields.fail(name, f"{value} does not divide {heads} heads")
     return value
@@ -77,7 +66,7 @@ def conv_group(fields: ConfigFields, name: str, target: DecoderConfig) -> int:
 
     Raises: ModelError — it is missing or does not divide the channels.
     """
-    group = positive(fields, name)
+    group = fields.positive(name, int)
     if target.hidden % group:
         raise fields.fail(name, f"{group} does not divide {target.hidden} channels")
     return group
