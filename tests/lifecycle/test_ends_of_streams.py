@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -100,6 +101,21 @@ def test_closing_a_handle_gives_the_result_to_whoever_waits_for_it(
     handle.close()
     opened.set()
     assert waited() is FinishReason.CANCELLED
+
+
+def test_readers_of_one_stream_share_its_events_and_all_end() -> None:
+    async def read_twice(handle: GenerationHandle) -> list[list[object]]:
+        return await asyncio.gather(_read_async(handle), _read_async(handle))
+
+    heard = []
+    with threaded_engine(fault=lambda name: time.sleep(0.001)) as engine:
+        handle = engine.start(prompt(3, 4), request("long", tokens=9))
+        handle.listen(lambda: heard.append(True))
+        streams = in_thread(lambda: asyncio.run(read_twice(handle)))()
+    assert isinstance(streams, list)
+    ends = [event for stream in streams for event in stream if isinstance(event, GenerationEnd)]
+    assert len(ends) == 1
+    assert heard
 
 
 @pytest.mark.parametrize("error", [asyncio.CancelledError, SystemExit, KeyboardInterrupt])

@@ -99,17 +99,20 @@ class GenerationHandle:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(arrived.set)
 
-        self.listen(notify)
-        with self:
-            while True:
-                arrived.clear()
-                events = self.take()
-                for event in events:
-                    yield event
-                if not events:
-                    if self._outlet.is_over:
-                        return
-                    await arrived.wait()
+        self._outlet.add_reader(notify)
+        try:
+            with self:
+                while True:
+                    arrived.clear()
+                    events = self.take()
+                    for event in events:
+                        yield event
+                    if not events:
+                        if self._outlet.is_over:
+                            return
+                        await arrived.wait()
+        finally:
+            self._outlet.remove_reader(notify)
 
     def __enter__(self) -> GenerationHandle:
         return self

@@ -33,6 +33,7 @@ class Outlet:
         # which may run on a thread that holds this very lock.
         self._ready = threading.Condition(threading.RLock())
         self._listener: Listener | None = None
+        self._readers: tuple[Listener, ...] = ()
         self._result: GenerationResult | None = None
         self._error: NInferError | None = None
         self._abandoned = False
@@ -51,7 +52,7 @@ class Outlet:
                 return
             self._events.append(event)
             self._ready.notify_all()
-        self._notify(self._listener)
+        self._notify()
 
     def finish(self, result: GenerationResult) -> None:
         """End with a result; the first end counts."""
@@ -75,19 +76,26 @@ class Outlet:
         self._settle()
 
     def _settle(self) -> None:
-        self._notify(self._listener)
+        self._notify()
         self._cancellation.forget(self._wake)
         self._slot.worker_done()
 
-    def _notify(self, listener: Listener | None) -> None:
-        if listener is None:
-            return
-        try:
-            listener()
-        except BaseException:
-            # A consumer that died, such as a closed event loop or a cancelled task, is no concern
-            # of other requests, whatever it raises.
-            self._listener = None
+    def _notify(self) -> None:
+        for listener in (self._listener, *self._readers):
+            if listener is None:
+                continue
+            try:
+                listener()
+            except BaseException:
+                # A consumer that died, such as a closed event loop or a cancelled task, is no
+                # concern of other requests, whatever it raises.
+                self._forget(listener)
+
+    def _forget(self, listener: Listener) -> None:
+        with self._ready:
+            if listener is self._listener:
+                self._listener = None
+            self._readers = tuple(reader for reader in self._readers if reader is not listener)
 
     # The consumer's side.
 
@@ -120,10 +128,10 @@ class Outlet:
                 return
             self._abandoned = True
             self._events.clear()
-            listener, self._listener = self._listener, None
             settled = self.is_settled
             self._ready.notify_all()
-        self._notify(listener)
+        self._notify()
+        self._listener, self._readers = None, ()
         self._slot.consumer_released()
         if not settled:
             self.cancel()
@@ -135,6 +143,16 @@ class Outlet:
         """
         with self._ready:
             self._listener = None if self._abandoned else listener
+
+    def add_reader(self, reader: Listener) -> None:
+        """Call ``reader`` as a listener is called, beside whoever else listens or reads."""
+        with self._ready:
+            if not self._abandoned:
+                self._readers = (*self._readers, reader)
+
+    def remove_reader(self, reader: Listener) -> None:
+        """Take back ``add_reader``."""
+        self._forget(reader)
 
     def take(self) -> list[StreamEvent]:
         """Return the events that arrived since the last call, without waiting.
