@@ -137,7 +137,10 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class EngineTiming:
-    """Where a request's latency went inside the engine."""
+    """Where a request's latency went inside the engine.
+
+    ``constraint_draft_wait_exposed`` is a part of ``device_wait_exposed``.
+    """
 
     queue_wait: float = 0.0
     engine_boundary_exposed: float = 0.0

@@ -23,7 +23,10 @@ class UnitKind(Enum):
 
 
 class UnitCost(NamedTuple):
-    """Seconds of one unit; ``submit`` leaves out both waits."""
+    """Seconds of one unit; ``submit`` leaves out ``device_wait``, which holds ``draft_wait``.
+
+    Source: specification 12.2.
+    """
 
     kind: UnitKind
     started: float

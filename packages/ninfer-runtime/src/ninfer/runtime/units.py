@@ -132,7 +132,7 @@ class UnitRunner:
             max(produced - started - waits, 0.0),
             settled.post_seconds,
             settled.output_seconds,
-            batch.device_wait_seconds,
+            waits,
             batch.draft_wait_seconds,
         )
         self._counters.unit(cost)
