@@ -87,6 +87,7 @@ class DeltaWeights:
     mlp: MlpWeights
 
 
+_FORMATS = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
 _NESTED_ROOT = "model.language_model."
 """What names begin with in checkpoints that hold a vision tower beside the language model."""
 
@@ -118,11 +119,14 @@ class WeightReader:
         return self.scale(self._root + "norm.weight", self._config.hidden)
 
     def head(self) -> Tensor:
-        """Return the output matrix, [vocab_rows, hidden]; the embedding where they are tied."""
-        c = self._config
-        if c.tied_embeddings:
+        """Return the output matrix, [vocab_rows, hidden]; the embedding where they are tied.
+
+        A checkpoint that has a matrix of its own is not tied, whatever its configuration says.
+        """
+        c, own = self._config, "lm_head.weight"
+        if c.tied_embeddings and not self._source.has(own):
             return self.embedding()
-        return self.read("lm_head.weight", (c.vocab_rows, c.hidden))
+        return self.read(own, (c.vocab_rows, c.hidden))
 
     def layer(self, index: int) -> LayerWeights:
         """Return the weights of one block with attention.
@@ -192,12 +196,17 @@ class WeightReader:
     def read(self, name: str, shape: tuple[int, ...], dtype: torch.dtype | None = None) -> Tensor:
         """Return a tensor on the device, in the reader's format unless another is named.
 
-        Raises: ModelError — it is missing or has another shape.
+        Raises: ModelError — it is missing, has another shape, or holds what are no weights: whole
+                numbers or 8-bit ones, whose scales lie elsewhere, or numbers that are not finite.
         """
         tensor = self._source.tensor(name)
         if tuple(tensor.shape) != shape:
             raise self._source.fail(name, f"shape {tuple(tensor.shape)}, expected {shape}")
+        if tensor.dtype not in _FORMATS:
+            raise self._source.fail(name, f"{tensor.dtype} is not served")
         found = tensor.to(self._device, self._dtype if dtype is None else dtype)
+        if not _is_finite(found):
+            raise self._source.fail(name, f"has numbers that are not finite in {found.dtype}")
         self.read_bytes += found.nbytes
         return found
 
@@ -226,6 +235,12 @@ class WeightReader:
         query = self.scale(attention + "q_norm.weight", c.head_dim).expand(c.heads, -1)
         key = self.scale(attention + "k_norm.weight", c.head_dim).expand(c.kv_heads, -1)
         return torch.cat((query, key)).to(self._dtype)
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    """Return whether all numbers are finite; one sum says so unless finite numbers overflow it."""
+    total = tensor.sum()
+    return bool(total.isfinite()) or bool(tensor.isfinite().all())
 
 
 def _fused(parts: list[Projection]) -> Projection:
