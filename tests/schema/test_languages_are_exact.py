@@ -330,6 +330,20 @@ def test_large_bounds_hold_for_what_is_written_and_for_what_it_reads_as(bounds, 
     assert accepts(schema, "1e-300") == judge.is_valid(1e-300)
 
 
+@pytest.mark.parametrize(
+    "bound", ["1.4728317040683098e18", "3.0737939130441943e18", "-9007199254740993"]
+)
+@pytest.mark.parametrize("word", ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"])
+def test_a_large_bound_and_its_negation_part_the_whole_numbers(word, bound):
+    inside = f'{{"type":"integer","{word}":{bound}}}'
+    outside = f'{{"type":"integer","not":{{"{word}":{bound}}}}}'
+    judge = validator(json.loads(inside))
+    for offset in range(-300, 300, 4):
+        whole = int(float(bound)) + offset
+        assert accepts(inside, str(whole)) == judge.is_valid(whole)
+        assert accepts(outside, str(whole)) != judge.is_valid(whole)
+
+
 def test_exact_bounds_of_many_digits_keep_their_own_number():
     for digits in ("9007199254740993", "-12345678901234567", "9223372036854775807"):
         assert accepts(f'{{"type":"number","minimum":{digits},"maximum":{digits}}}', digits)

@@ -148,21 +148,20 @@ def point(value: Fraction) -> NumberSet:
 
 
 def at_least(bound: Bound, *, is_open: bool) -> NumberSet:
-    """Return the numbers from a bound on, as it is written and as it is read.
+    """Return the numbers from a bound on.
 
-    Math: a decimal reads as a binary64, so from a bound of many digits on it starts behind the
-          binary64 next to the bound where that one lies below.
+    Math: digits alone are compared with the bound as it is read. Decimals are compared with it as
+          it is written and read as binary64, so from a bound of many digits on they start behind
+          the binary64 next to it where that one lies below.
     """
-    limit = max(bound)
-    low = floor(limit) + 1 if is_open else ceil(limit)
+    low = floor(bound.read) + 1 if is_open else ceil(bound.read)
     starts_behind = is_open or Fraction(float(bound.written)) < bound.read
     return NumberSet((Whole(low, None),), (Between(bound.written, None, low_open=starts_behind),))
 
 
 def at_most(bound: Bound, *, is_open: bool) -> NumberSet:
     """Return the numbers up to a bound, as ``at_least`` does from one on."""
-    limit = min(bound)
-    high = ceil(limit) - 1 if is_open else floor(limit)
+    high = ceil(bound.read) - 1 if is_open else floor(bound.read)
     ends_before = is_open or Fraction(float(bound.written)) > bound.read
     return NumberSet((Whole(None, high),), (Between(None, bound.written, high_open=ends_before),))
 
