@@ -57,13 +57,15 @@ class Matcher:
         """Write the allowed set of every position reachable along ``drafts``.
 
         Math:    masks[i] = allowed(committed + drafts[:i]) for 0 <= i <= len(drafts).
-        Shapes:  drafts int[K'], K' <= 63, any value; masks int32[P, W], P > K', C-contiguous, host
-                 memory, any object with the buffer protocol.
+        Shapes:  drafts int[K'], K' <= 63, any 64-bit value; masks int32[P, W], P > K', C-contiguous
+                 and writable, host memory, any object with the buffer protocol.
         Effects: masks[:K'+1] written. The first illegal draft leaves its own position READY and the
                  later ones UNREACHABLE, as does an EOS; a position without a legal token is
                  DEAD_END. Both hold the placeholder. The matcher is back at its mark on every exit.
         Raises:  PendingPreview — an unresolved preview exists; InvalidMask — shape, type or number
-                 of drafts; RollbackFailed; IntegrityError — the core contradicts itself.
+                 of drafts; RollbackFailed; IntegrityError — the core contradicts itself, or another
+                 thread is inside; what the owner of ``masks`` raises where they are not contiguous
+                 or not writable.
         Source:  specification 7.2 and 8.1.
         """
 
