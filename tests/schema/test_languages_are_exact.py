@@ -419,16 +419,8 @@ def test_the_only_escapes_are_those_of_json():
 
 
 @pytest.mark.parametrize("pattern", ["", ".*", "[a-z]*", "a|", "^", "$", "(b?)*"])
-def test_a_pattern_that_every_string_matches_says_nothing(pattern):
-    for said, same in (
-        (
-            {"type": "string", "pattern": pattern, "maxLength": 9},
-            {"type": "string", "maxLength": 9},
-        ),
-        (
-            {"patternProperties": {pattern: {"type": "null"}}, "additionalProperties": False},
-            {"additionalProperties": {"type": "null"}},
-        ),
-    ):
-        texts = [emit(schema_grammar(source_of(schema))) for schema in (said, same)]
-        assert texts[0] == texts[1]
+def test_a_pattern_that_every_name_matches_says_nothing(pattern):
+    said = {"patternProperties": {pattern: {"type": "null"}}, "additionalProperties": False}
+    same = {"additionalProperties": {"type": "null"}}
+    texts = [emit(schema_grammar(source_of(schema))) for schema in (said, same)]
+    assert texts[0] == texts[1]

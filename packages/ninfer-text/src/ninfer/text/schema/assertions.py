@@ -107,15 +107,16 @@ def _string_set(schema: Schema, context: Context) -> StringSet:
     words = schema.keywords
     atoms: set[Atom] = set()
     if "pattern" in words:
-        atoms |= _pattern_atoms(words["pattern"], context)
+        # Also where every string matches it: that asks for lengths without any narrowing.
+        atoms.add(Atom(AtomKind.PATTERN, words["pattern"]))
     if "format" in words:
         atoms |= string_format(words["format"])
     term = Term(words.get("minLength", 0), words.get("maxLength"), frozenset(atoms))
     return NO_STRING if strings.is_empty(term, context.oracle) else strings.of_term(term)
 
 
-def _pattern_atoms(text: str, context: Context) -> frozenset[Atom]:
-    """Return the atom of a pattern, none where every string matches, as with ``.*``."""
+def _name_atoms(text: str, context: Context) -> frozenset[Atom]:
+    """Return the atom of a pattern of names, none where every name matches, as with ``.*``."""
     atom = Atom(AtomKind.PATTERN, text)
     denied = Term(atoms=frozenset({atom._replace(positive=False)}))
     if context.oracle.matches(atom, "") and context.oracle.is_empty(denied):
@@ -181,7 +182,7 @@ def _object_shape(schema: Schema, context: Context) -> ObjectShape | None:
     open_shape = ObjectShape({}, classes)
     fields: dict[str, Field] = {}
     patterns = [
-        (Term(atoms=_pattern_atoms(text, context)), of_schema(child))
+        (Term(atoms=_name_atoms(text, context)), of_schema(child))
         for text, child in words.get("patternProperties", {}).items()
     ]
     names = _names(schema, context)
@@ -215,7 +216,7 @@ def _key_classes(schema: Schema, context: Context) -> tuple[KeyClass, ...]:
     )
     parts: list[tuple[StringSet, tuple[Formula, ...]]] = [(_names(schema, context), ())]
     for text, child in words.get("patternProperties", {}).items():
-        atoms = _pattern_atoms(text, context)
+        atoms = _name_atoms(text, context)
         inside = strings.of_term(Term(atoms=atoms))
         outside = strings.union(
             strings.of_term(Term(atoms=frozenset({atom._replace(positive=False)})))
