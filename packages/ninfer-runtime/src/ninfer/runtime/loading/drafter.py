@@ -13,6 +13,7 @@ from ninfer.contract import DrafterError, ModelError, SpeculativeBackend
 from ninfer.runtime.loading.checkpoint import Checkpoint
 from ninfer.runtime.loading.embedded import embedded_model_path
 from ninfer.runtime.loading.load import LoadedModel
+from ninfer.runtime.loading.places import is_folder
 from ninfer.runtime.loading.published_drafter import PublishedTensors
 from ninfer.runtime.models.drafters import Drafter
 from ninfer.runtime.models.drafters.build import build_drafter
@@ -45,7 +46,7 @@ def _found_drafter(model: LoadedModel, backend: SpeculativeBackend, folder: Path
     if own is not None:
         return own
     place = _shipped_folder(model, backend) if folder is None else folder
-    if not place.is_dir():
+    if not is_folder(place):
         raise ModelError(f"{place}: is not a folder")
     checkpoint = Checkpoint(place)
     if is_published(checkpoint.config):

@@ -46,16 +46,32 @@ def _token_ids(checkpoint: Checkpoint, tokenizer_json: str) -> _TokenIds:
     path = checkpoint.folder / "tokenizer.json"
     try:
         parsed = json.loads(tokenizer_json)
-        vocabulary = dict(parsed["model"]["vocab"])
-        added = [
-            (str(t["content"]), int(t["id"]), bool(t["special"])) for t in parsed["added_tokens"]
-        ]
-    except (ValueError, TypeError, KeyError) as error:
-        raise ModelError(f"{path}: no vocabulary by spelling in model.vocab: {error!r}") from error
-    vocabulary.update({text: token for text, token, _ in added})
-    if not vocabulary:
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{path}: not JSON: {error}") from error
+    model = parsed.get("model") if isinstance(parsed, dict) else None
+    vocabulary = model.get("vocab") if isinstance(model, dict) else None
+    if not isinstance(vocabulary, dict) or not all(map(_is_id, vocabulary.values())):
+        raise ModelError(f"{path}: model.vocab: is not an object of ids by spelling")
+    added = parsed.get("added_tokens") or []
+    if not isinstance(added, list) or not all(map(_is_added_token, added)):
+        raise ModelError(f"{path}: added_tokens: is not a list of content, id and special")
+    spelled = vocabulary | {t["content"]: t["id"] for t in added}
+    if not spelled:
         raise ModelError(f"{path}: model.vocab: is empty")
-    return _TokenIds(vocabulary, tuple(sorted(token for _, token, special in added if special)))
+    return _TokenIds(spelled, tuple(sorted(t["id"] for t in added if t["special"])))
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_added_token(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("content"), str)
+        and _is_id(value.get("id"))
+        and isinstance(value.get("special"), bool)
+    )
 
 
 def _eos_ids(checkpoint: Checkpoint, settings: Json, ids: _TokenIds) -> tuple[int, ...]:
@@ -71,8 +87,11 @@ def _eos_ids(checkpoint: Checkpoint, settings: Json, ids: _TokenIds) -> tuple[in
         if found is None:
             continue
         listed = found if isinstance(found, list) else [found]
-        if not listed or not all(isinstance(token, int) for token in listed):
-            raise ModelError(f"{checkpoint.folder / name}: eos_token_id: is not an id or ids")
+        place = f"{checkpoint.folder / name}: eos_token_id"
+        if not listed or not all(map(_is_id, listed)):
+            raise ModelError(f"{place}: is not an id or ids")
+        if max(listed) > (last := max(ids.by_spelling.values())):
+            raise ModelError(f"{place}: {max(listed)} is not a token: the last one is {last}")
         return tuple(dict.fromkeys(listed))
     spelled = ids.by_spelling.get(_spelling(settings, "eos_token"))
     if spelled is None:
@@ -89,11 +108,23 @@ def _spelling(settings: Json, name: str) -> str:
 
 def _chat_templates(checkpoint: Checkpoint, settings: Json) -> dict[str, str]:
     text = checkpoint.optional_text("chat_template.jinja")
-    value: object = text
+    if text is not None:
+        return {"default": text}
+    place, source = "chat_template.json", checkpoint.optional_json("chat_template.json")
+    if source is None:
+        place, source = "tokenizer_config.json", settings
+    value = source.get("chat_template")
     if value is None:
-        value = (checkpoint.optional_json("chat_template.json") or settings).get("chat_template")
+        return {}
     if isinstance(value, str):
         return {"default": value}
-    if isinstance(value, list):
-        return {str(t["name"]): str(t["template"]) for t in value if isinstance(t, dict)}
-    return {}
+    if not isinstance(value, list) or not all(map(_is_named_template, value)):
+        fact = "chat_template: is not a text or a list of name and template"
+        raise ModelError(f"{checkpoint.folder / place}: {fact}")
+    return {t["name"]: t["template"] for t in value}
+
+
+def _is_named_template(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(value.get(key), str) for key in ("name", "template")
+    )

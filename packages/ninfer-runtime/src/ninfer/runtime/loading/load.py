@@ -13,6 +13,7 @@ from ninfer.runtime.loading.cache import converted
 from ninfer.runtime.loading.checkpoint import Checkpoint
 from ninfer.runtime.loading.embedded import embedded_model_path
 from ninfer.runtime.loading.facts import checkpoint_facts
+from ninfer.runtime.loading.places import require_model
 from ninfer.runtime.loading.progress import LoadStage, Progress, report
 from ninfer.runtime.models.decoder import Decoder
 from ninfer.runtime.models.linear import choose_strategy
@@ -42,9 +43,24 @@ def load_model(
     Raises:  ModelError — files are missing, broken or not served; the cache cannot be written.
     """
     source = embedded_model_path() if path is None else path
-    if not source.exists():
-        raise ModelError(f"{source}: does not exist")
-    checkpoint = Checkpoint(_folder(source, progress))
+    require_model(source)
+    if source.is_dir():
+        return _load(source, source, device, dtype, progress)
+    folder = _converted(source, progress)
+    try:
+        return _load(source, folder, device, dtype, progress)
+    except ModelError as error:
+        raise ModelError(f"{source}: as converted: {error}") from error
+
+
+def _load(
+    source: Path,
+    folder: Path,
+    device: str,
+    dtype: torch.dtype | None,
+    progress: Progress | None,
+) -> LoadedModel:
+    checkpoint = Checkpoint(folder)
     config = decoder_config(checkpoint.config, str(checkpoint.folder / "config.json"))
     facts = checkpoint_facts(checkpoint, source.stem if source.is_file() else source.name)
     if facts.token_domain > config.vocab_rows:
@@ -70,9 +86,7 @@ def default_dtype(device: torch.device) -> torch.dtype:
     return torch.bfloat16
 
 
-def _folder(source: Path, progress: Progress | None) -> Path:
-    if source.is_dir():
-        return source
+def _converted(source: Path, progress: Progress | None) -> Path:
     report(progress, LoadStage.IDENTIFY, 0, 1)
 
     def convert_into(folder: Path) -> None:
