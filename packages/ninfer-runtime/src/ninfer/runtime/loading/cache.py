@@ -10,10 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+
+from safetensors import SafetensorError
 
 from ninfer.contract import ModelError
 
@@ -37,15 +41,20 @@ def converted(path: Path, convert: Callable[[Path], None]) -> Path:
 
     Effects: two processes may convert at once; one result is kept, both return it. A conversion
              with missing or truncated files is replaced.
-    Raises:  ModelError — the cache folder cannot be written; whatever ``convert`` raises.
+             A complete one is found in a folder that cannot be written, too.
+    Raises:  ModelError — the file cannot be read, the cache folder cannot be written; whatever
+             ``convert`` raises.
     """
     root = cache_folder()
     try:
+        digest = content_digest(path, root)
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror}") from error
+    target = root / "models" / f"{CONVERSION_VERSION}-{digest}"
+    if is_complete(target):
+        return target
+    try:
         (root / "models").mkdir(parents=True, exist_ok=True)
-        (root / "identities").mkdir(exist_ok=True)
-        target = root / "models" / f"{CONVERSION_VERSION}-{content_digest(path, root)}"
-        if is_complete(target):
-            return target
         with tempfile.TemporaryDirectory(prefix="partial-", dir=root / "models") as partial:
             fresh = Path(partial) / "conversion"
             fresh.mkdir()
@@ -53,10 +62,10 @@ def converted(path: Path, convert: Callable[[Path], None]) -> Path:
             sizes = {file.name: file.stat().st_size for file in fresh.iterdir()}
             (fresh / _MANIFEST).write_text(json.dumps(sizes))
             _publish(fresh, target, Path(partial) / "replaced")
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
+        fact = error.strerror if isinstance(error, OSError) else error
         raise ModelError(
-            f"{root}: the cache folder cannot be used ({error.strerror}); "
-            "NINFER_CACHE_DIR names another one"
+            f"{root}: the cache folder cannot be used ({fact}); NINFER_CACHE_DIR names another one"
         ) from error
     return target
 
@@ -64,27 +73,42 @@ def converted(path: Path, convert: Callable[[Path], None]) -> Path:
 def content_digest(path: Path, root: Path) -> str:
     """Return the SHA-256 of a file, remembered for as long as its identity stays the same.
 
-    Raises: OSError — the file cannot be read, or the memory cannot be written.
+    Effects: without a folder that can be written it is computed and not remembered.
+    Raises:  OSError — the file cannot be read.
     """
     stat = path.stat()
     identity = f"{stat.st_dev:x}-{stat.st_ino:x}-{stat.st_size:x}-{stat.st_mtime_ns:x}"
     memory = root / "identities" / identity
-    if memory.is_file() and len(remembered := memory.read_text()) == 64:
+    remembered = _remembered(memory)
+    if remembered is not None:
         return remembered
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    with tempfile.NamedTemporaryFile("w", dir=memory.parent, delete=False) as fresh:
-        fresh.write(digest)
-    Path(fresh.name).replace(memory)
+    with suppress(OSError):
+        memory.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=memory.parent, delete=False) as fresh:
+            fresh.write(digest)
+        Path(fresh.name).replace(memory)
     return digest
+
+
+def _remembered(memory: Path) -> str | None:
+    """Return the digest that a file holds, or None where it holds anything else."""
+    try:
+        text = memory.read_text(encoding="ascii")
+    except (OSError, ValueError):
+        return None
+    return text if re.fullmatch("[0-9a-f]{64}", text) else None
 
 
 def is_complete(folder: Path) -> bool:
     """Return whether every file of a conversion is there in its full size."""
     try:
         sizes = json.loads((folder / _MANIFEST).read_text())
-        return all((folder / name).stat().st_size == size for name, size in sizes.items())
-    except (OSError, ValueError, AttributeError):
+        return len(sizes) > 0 and all(
+            (folder / name).stat().st_size == size for name, size in sizes.items()
+        )
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
         return False
 
 
