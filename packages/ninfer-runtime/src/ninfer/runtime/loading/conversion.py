@@ -22,6 +22,8 @@ from ninfer.runtime.loading.gguf_weights import (
     is_rotated,
 )
 from ninfer.runtime.loading.progress import LoadStage, Progress, report
+from ninfer.runtime.models.config import DecoderConfig
+from ninfer.runtime.models.registry import decoder_config
 
 SHARD_BYTES = 2 << 30
 """Weights of one file, about; what a conversion holds in memory at most."""
@@ -36,11 +38,12 @@ def convert(path: Path, folder: Path, progress: Progress | None = None) -> None:
     report(progress, LoadStage.PARSE, 0, 1)
     file = GgufFile(path)
     config = model_config(file)
+    shape = decoder_config(config, f"{path}: as config.json")
     report(progress, LoadStage.TOKENIZER, 0, 1)
     built = build_tokenizer(file)
     _write_json(folder / "config.json", config)
     _write_tokenizer(file, built, folder)
-    _write_weights(file, folder, progress)
+    _write_weights(file, shape, folder, progress)
 
 
 def _write_tokenizer(file: GgufFile, built: GgufTokenizer, folder: Path) -> None:
@@ -61,11 +64,13 @@ def _write_tokenizer(file: GgufFile, built: GgufTokenizer, folder: Path) -> None
     _write_json(folder / "generation_config.json", {"eos_token_id": ends})
 
 
-def _write_weights(file: GgufFile, folder: Path, progress: Progress | None) -> None:
+def _write_weights(
+    file: GgufFile, shape: DecoderConfig, folder: Path, progress: Progress | None
+) -> None:
     index: dict[str, str] = {}
     shard: dict[str, torch.Tensor] = {}
     shard_bytes = 0
-    for name, tensor in _checkpoint_tensors(file, progress):
+    for name, tensor in _checkpoint_tensors(file, shape, progress):
         if shard and shard_bytes + tensor.nbytes > SHARD_BYTES:
             _write_shard(folder, shard, index)
             shard, shard_bytes = {}, 0
@@ -85,11 +90,9 @@ def _write_shard(folder: Path, shard: dict[str, torch.Tensor], index: dict[str, 
 
 
 def _checkpoint_tensors(
-    file: GgufFile, progress: Progress | None
+    file: GgufFile, shape: DecoderConfig, progress: Progress | None
 ) -> Iterator[tuple[str, torch.Tensor]]:
     arch = architecture_of(file)
-    query_heads = file.require(f"{arch}.attention.head_count", int)
-    kv_heads = file.optional(f"{arch}.attention.head_count_kv", int) or query_heads
     names = list(file.tensor_names())
     for done, name in enumerate(names):
         report(progress, LoadStage.CONVERT, done, len(names))
@@ -100,7 +103,11 @@ def _checkpoint_tensors(
             raise file.fail(name, "the tensor has no place in a served model")
         rows = file.tensor(name)
         if is_rotated(arch, name):
-            rows = halves_from_pairs(rows, query_heads if ".attn_q." in name else kv_heads)
+            heads = shape.heads if ".attn_q." in name else shape.kv_heads
+            if rows.shape[0] != heads * shape.head_dim:
+                fact = f"{rows.shape[0]} rows, not {heads} heads of {shape.head_dim}"
+                raise file.fail(name, fact)
+            rows = halves_from_pairs(rows, heads)
         # An unquantised tensor is a read-only view of the mapped file, which torch will not take.
         tensor = torch.from_numpy(rows if rows.flags.writeable else rows.copy())
         yield target, tensor.to(torch.bfloat16) if tensor.ndim == 2 else tensor

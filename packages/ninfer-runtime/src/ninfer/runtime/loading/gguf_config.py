@@ -27,6 +27,9 @@ def architecture_of(file: GgufFile) -> str:
         raise file.fail("general.architecture", f"{name!r} is not served (served: {served})")
     if file.optional(f"{name}.expert_count", int):
         raise file.fail(f"{name}.expert_count", "mixtures of experts are not served")
+    parts = file.optional("split.count", int) or 1
+    if parts > 1:
+        raise file.fail("split.count", f"one of {parts} files: files in parts are not served")
     return name
 
 
@@ -37,20 +40,20 @@ def model_config(file: GgufFile) -> Json:
     """
     arch = architecture_of(file)
     model_type, class_name = _CLASSES[arch]
-    hidden = file.require(f"{arch}.embedding_length", int)
-    heads = file.require(f"{arch}.attention.head_count", int)
+    hidden = file.positive(f"{arch}.embedding_length")
+    heads = file.positive(f"{arch}.attention.head_count")
     head_dim = file.optional(f"{arch}.attention.key_length", int) or hidden // heads
     config: Json = {
         "architectures": [class_name],
         "model_type": model_type,
         "hidden_act": "silu",
         "hidden_size": hidden,
-        "intermediate_size": file.require(f"{arch}.feed_forward_length", int),
-        "num_hidden_layers": file.require(f"{arch}.block_count", int),
+        "intermediate_size": file.positive(f"{arch}.feed_forward_length"),
+        "num_hidden_layers": file.positive(f"{arch}.block_count"),
         "num_attention_heads": heads,
         "num_key_value_heads": file.optional(f"{arch}.attention.head_count_kv", int) or heads,
         "head_dim": head_dim,
-        "max_position_embeddings": file.require(f"{arch}.context_length", int),
+        "max_position_embeddings": file.positive(f"{arch}.context_length"),
         "rms_norm_eps": file.require(f"{arch}.attention.layer_norm_rms_epsilon", float),
         "rope_theta": file.optional(f"{arch}.rope.freq_base", float) or 10000.0,
         "tie_word_embeddings": not file.has_tensor("output.weight"),

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninfer.contract import ModelError
+from ninfer.runtime.loading.gguf_header import check_header, printable
 
 T = TypeVar("T", bool, int, float, str)
 
@@ -26,6 +27,7 @@ class GgufFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        check_header(path)
         try:
             reader = gguf.GGUFReader(path)
         except (OSError, ValueError, IndexError, KeyError) as error:
@@ -35,7 +37,7 @@ class GgufFile:
 
     def fail(self, field: str, fact: str) -> ModelError:
         """Return the error of one field, for the caller to raise."""
-        return ModelError(f"{self.path}: {field}: {fact}")
+        return ModelError(f"{self.path}: {printable(field)}: {fact}")
 
     def optional(self, field: str, kind: type[T]) -> T | None:
         """Return a scalar field, or None where the file has none.
@@ -60,6 +62,16 @@ class GgufFile:
         value = self.optional(field, kind)
         if value is None:
             raise self.fail(field, "is missing")
+        return value
+
+    def positive(self, field: str) -> int:
+        """Return a count above 0.
+
+        Raises: ModelError — the field is missing or anything else.
+        """
+        value = self.require(field, int)
+        if value <= 0:
+            raise self.fail(field, f"{value} is not positive")
         return value
 
     def strings(self, field: str) -> list[str]:
