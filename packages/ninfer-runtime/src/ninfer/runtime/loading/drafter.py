@@ -27,6 +27,9 @@ SHIPPED_PACKAGE = "ninfer_demo_drafters"
 """The distribution with drafters for the embedded model, one folder per backend."""
 
 
+_ID_FORMATS = (torch.uint8, torch.int16, torch.int32, torch.int64)
+
+
 def load_drafter(
     model: LoadedModel, backend: SpeculativeBackend, folder: Path | None = None
 ) -> Drafter:
@@ -126,7 +129,7 @@ def _shortlist(checkpoint: Checkpoint, token_domain: int) -> Tensor | None:
     if not checkpoint.has(name):
         return None
     ids = checkpoint.tensor(name)
-    if ids.dim() != 1 or not len(ids) or ids.is_floating_point():
+    if ids.dim() != 1 or not len(ids) or ids.dtype not in _ID_FORMATS:
         raise checkpoint.fail(name, f"{ids.dtype}{tuple(ids.shape)} is no list of token ids")
     wide = ids.to(torch.int64)
     if bool((wide.diff() <= 0).any()) or not 0 <= int(wide[0]) <= int(wide[-1]) < token_domain:
@@ -150,7 +153,11 @@ class _Dequantised:
         stored = self._checkpoint.tensor(name)
         if stored.dtype != torch.int8:
             return stored
-        scale = self._checkpoint.tensor(name + ".scale").float().flatten()
-        if len(scale) != len(stored):
-            raise self.fail(name + ".scale", f"{len(scale)} numbers for {len(stored)} rows")
+        scale = self._checkpoint.tensor(name + ".scale")
+        if not scale.is_floating_point():
+            raise self.fail(name + ".scale", f"{scale.dtype} is not served")
+        scale = scale.float().flatten()
+        if stored.dim() == 0 or len(scale) != len(stored):
+            shapes = f"{len(scale)} numbers for the rows of {tuple(stored.shape)}"
+            raise self.fail(name + ".scale", shapes)
         return stored.float() * scale.view(-1, *[1] * (stored.dim() - 1))
