@@ -128,14 +128,18 @@ class GgufFile:
     def tensor(self, name: str) -> npt.NDArray[np.float32]:
         """Return a tensor dequantised to float32, outermost axis first.
 
-        Raises: ModelError — the tensor is missing or its quantisation cannot be read.
+        Raises: ModelError — the tensor is missing, its quantisation cannot be read, or it has
+                numbers that are not finite.
         """
         found = self._tensors.get(name)
         if found is None:
             raise self.fail(name, "the tensor is missing")
         try:
-            values = gguf.dequantize(found.data, found.tensor_type)
+            with np.errstate(all="ignore"):
+                values = gguf.dequantize(found.data, found.tensor_type)
         except (NotImplementedError, ValueError) as error:
             raise self.fail(name, f"{found.tensor_type.name} cannot be dequantised") from error
+        if not np.isfinite(values).all():
+            raise self.fail(name, "has numbers that are not finite")
         shaped = values.astype(np.float32, copy=False).reshape(self.tensor_shape(name))
         return cast("npt.NDArray[np.float32]", shaped)
