@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -101,6 +103,21 @@ def test_an_interrupted_conversion_leaves_nothing(source: Path, cache: Path) -> 
     with pytest.raises(KeyboardInterrupt):
         converted(source, interrupt)
     assert list((cache / "models").iterdir()) == []
+
+
+def test_what_a_killed_conversion_left_is_removed_and_a_running_one_is_not(
+    source: Path, cache: Path
+) -> None:
+    for name, age in (("partial-dead", 2 * 86400), ("partial-alive", 60)):
+        folder = cache / "models" / name / "conversion"
+        folder.mkdir(parents=True)
+        (folder / "shard").write_text("w")
+        when = time.time() - age
+        for place in (folder / "shard", folder, folder.parent):
+            os.utime(place, (when, when))
+    finished = converted(source, convert)
+    alive = cache / "models" / "partial-alive"
+    assert set((cache / "models").iterdir()) == {finished, alive}
 
 
 def test_a_conversion_that_cannot_be_served_names_the_file(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,7 @@ CONVERSION_VERSION = 1
 """Raised whenever the same file would convert to other bytes."""
 
 _MANIFEST = "complete.json"
+_ABANDONED_SECONDS = 24 * 3600
 
 
 def cache_folder() -> Path:
@@ -55,6 +57,7 @@ def converted(path: Path, convert: Callable[[Path], None]) -> Path:
         return target
     try:
         (root / "models").mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(root / "models")
         with tempfile.TemporaryDirectory(prefix="partial-", dir=root / "models") as partial:
             fresh = Path(partial) / "conversion"
             fresh.mkdir()
@@ -110,6 +113,15 @@ def is_complete(folder: Path) -> bool:
         )
     except (OSError, ValueError, AttributeError, TypeError, RecursionError):
         return False
+
+
+def _remove_abandoned(models: Path) -> None:
+    """Remove what conversions left that were killed; nothing has been written there for a day."""
+    oldest = time.time() - _ABANDONED_SECONDS
+    for partial in models.glob("partial-*"):
+        with suppress(OSError):
+            if max(place.stat().st_mtime for place in (partial, *partial.rglob("*"))) < oldest:
+                shutil.rmtree(partial, ignore_errors=True)
 
 
 def _publish(fresh: Path, target: Path, replaced: Path) -> None:
