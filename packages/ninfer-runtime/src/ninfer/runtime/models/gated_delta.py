@@ -91,6 +91,14 @@ def fold_all(state: Tensor, records: DeltaRecords) -> Tensor:
     return state * reached[..., None].exp() + added
 
 
+def decay_between(log_decay: Tensor) -> Tensor:
+    """Return e^{L_t − L_i} for i ≤ t and 0 for others, [..., T, T], of summed decays [..., T]."""
+    columns = log_decay.shape[-1]
+    lower = torch.ones(columns, columns, dtype=torch.bool, device=log_decay.device).tril()
+    apart = log_decay[..., :, None] - log_decay[..., None, :]
+    return apart.masked_fill(~lower, -torch.inf).exp()
+
+
 def unit_lower_inverse(lower: Tensor) -> Tensor:
     """Return (I + A)⁻¹ of strictly lower A [..., T, T] by products alone.
 
@@ -120,11 +128,8 @@ def _solve_unit_lower(system: Tensor, wanted: Tensor) -> Tensor:
 def _block(
     queries: Tensor, keys: Tensor, values: Tensor, decay: Tensor, beta: Tensor, state: Tensor
 ) -> tuple[Tensor, DeltaRecords]:
-    columns = queries.shape[2]
     log_decay = decay.cumsum(-1)
-    lower = torch.ones(columns, columns, dtype=torch.bool, device=queries.device).tril()
-    between = (log_decay[..., :, None] - log_decay[..., None, :]).masked_fill(~lower, -torch.inf)
-    between = between.exp()
+    between = decay_between(log_decay)
     start = log_decay[..., None].exp()
     system = (beta[..., None] * between * (keys @ keys.transpose(-1, -2))).tril(-1)
     wanted = beta[..., None] * (values - start * (keys @ state))

@@ -10,7 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ninfer.runtime.models.gated_delta import BLOCK_COLUMNS, DeltaRecords, unit_lower_inverse
+from ninfer.runtime.models.gated_delta import (
+    BLOCK_COLUMNS,
+    DeltaRecords,
+    decay_between,
+    unit_lower_inverse,
+)
 
 
 def gated_delta_chunk(
@@ -28,7 +33,7 @@ def gated_delta_chunk(
     q, k, v = (_in_blocks(functional.pad(x, (0, 0, 0, spare))) for x in (queries, keys, values))
     log_decay = _in_blocks(functional.pad(decay, (0, spare))).cumsum(-1)
     step = _in_blocks(functional.pad(beta, (0, spare)))[..., None]
-    between, start = _between(log_decay), log_decay[..., None].exp()
+    between, start = decay_between(log_decay), log_decay[..., None].exp()
     system = (step * between * (k @ k.transpose(-1, -2))).tril(-1)
     solved = unit_lower_inverse(system) @ (step * torch.cat((v, start * k), dim=-1))
     states, deltas = _states(state, solved[..., :width], solved[..., width:], k, log_decay)
@@ -48,14 +53,6 @@ def _in_blocks(x: Tensor) -> Tensor:
 
 def _joined(x: Tensor, columns: int) -> Tensor:
     return x.flatten(2, 3)[:, :, :columns]
-
-
-def _between(log_decay: Tensor) -> Tensor:
-    """Return e^{L_t − L_i} for i ≤ t and 0 for others, [R, H, N, 64, 64]."""
-    size = log_decay.shape[-1]
-    lower = torch.ones(size, size, dtype=torch.bool, device=log_decay.device).tril()
-    apart = log_decay[..., :, None] - log_decay[..., None, :]
-    return apart.masked_fill(~lower, -torch.inf).exp()
 
 
 def _states(
