@@ -11,6 +11,7 @@ from ninfer.contract import SpeculativeBackend
 from ninfer.ops import PROPOSAL_CANDIDATES
 from ninfer.runtime.models.config import DecoderConfig, RopeConfig
 from ninfer.runtime.models.config_fields import ConfigFields
+from ninfer.runtime.models.dense_config import FULL_ATTENTION
 from ninfer.runtime.models.drafters.config import DrafterConfig
 from ninfer.runtime.models.drafters.published_fields import (
     OWN,
@@ -31,7 +32,7 @@ ARCHITECTURES = {
     "DFlashDraftModel": SpeculativeBackend.DFLASH,
     "DFlash2DraftModel": SpeculativeBackend.DFLASH2,
 }
-SLIDING, FULL = "sliding_attention", "full_attention"
+SLIDING = "sliding_attention"
 _CONV_COLUMNS = 2
 _UNWINDOWED_LAYERS = 28
 """The first layer with a window where neither ``layer_types`` nor ``max_window_layers`` says it."""
@@ -173,11 +174,13 @@ def _layer_types(fields: ConfigFields, layers: int) -> tuple[str, ...]:
         first = layers
         if fields.get("use_sliding_window", bool, False):
             first = fields.get("max_window_layers", int, _UNWINDOWED_LAYERS)
-        return tuple(SLIDING if index >= first else FULL for index in range(layers))
+        return tuple(SLIDING if index >= first else FULL_ATTENTION for index in range(layers))
     kinds = fields.texts("layer_types")
     if len(kinds) != layers:
         raise fields.fail("layer_types", f"{len(kinds)} kinds for {layers} layers")
     for kind in kinds:
-        if kind not in (SLIDING, FULL):
-            raise fields.fail("layer_types", f"{kind!r} is not served (served: {SLIDING}, {FULL})")
+        if kind not in (SLIDING, FULL_ATTENTION):
+            raise fields.fail(
+                "layer_types", f"{kind!r} is not served (served: {SLIDING}, {FULL_ATTENTION})"
+            )
     return kinds
