@@ -21,26 +21,10 @@ from ninfer.runtime.models.drafters import Drafter
 from ninfer.runtime.program import TorchProgram
 from support.drafters import ScriptedDrafter
 from support.engines import run_until_idle
-from support.program_runs import tiny_model
 from support.schedules import Asked, requests_in_turn
 from support.tiny_drafters import block_config, mtp_config, write_drafter
 
 MTP = SpeculativeBackend.MTP
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("model")
-
-
-@pytest.fixture(scope="module")
-def model(folder: Path) -> LoadedModel:
-    return tiny_model(folder / "target")
-
-
-@pytest.fixture(scope="module")
-def frontend(model: LoadedModel) -> Frontend:
-    return Frontend(model.facts)
 
 
 @pytest.fixture(scope="module")

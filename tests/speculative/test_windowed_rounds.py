@@ -18,7 +18,7 @@ from ninfer.runtime.loading import LoadedModel, load_drafter, load_model
 from ninfer.runtime.models.drafters import Drafter
 from ninfer.runtime.program import TorchProgram
 from support.hybrid_models import write_hybrid
-from support.program_runs import continue_rows, open_row, prompt, solo, start, tiny_model
+from support.program_runs import continue_rows, open_row, prompt, solo, start
 from support.published_drafters import published_config, published_weights, write_published
 from support.round_forms import FORMS, Form
 from support.schedules import (
@@ -33,21 +33,6 @@ CONFIGS = {
     "dflash": block_config("dflash", layers=3, windows=[24, 0, 5]),
     "dflash2": block_config("dflash2", windows=[9, 30]),
 }
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("windowed")
-
-
-@pytest.fixture(scope="module")
-def model(folder: Path) -> LoadedModel:
-    return tiny_model(folder / "target")
-
-
-@pytest.fixture(scope="module")
-def frontend(model: LoadedModel) -> Frontend:
-    return Frontend(model.facts)
 
 
 @pytest.fixture(scope="module", params=sorted(CONFIGS))
